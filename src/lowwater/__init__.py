@@ -108,8 +108,8 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps ``lw.stream`` and ``lw.dashboard`` functions: loading packages of these names must not
-    hide them."""
+    """The package as a module: loading its packages ``stream`` and ``dashboard`` does not replace
+    the functions of these names."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

@@ -1,4 +1,4 @@
-"""Every error a user of lowwater can meet, in one tree.
+"""All errors that lowwater raises on purpose form one tree.
 
 ::
 
@@ -51,7 +51,7 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An option or other thing with two names: one of the fluent API, one of a query text.
+    """A part of a message with two spellings: that of the fluent API, and that of a query text.
 
     ``Term("schedule=", "SCHEDULE")`` is an option and the clause for it.
     """
@@ -114,13 +114,13 @@ class ExpressionError(QueryError):
 
     def with_parts(self, *parts: str | Term) -> ExpressionError:
         """Return an error at the same place whose message has these parts; ``*self.parts`` can be
-        among them. It is about what this one is about."""
+        among them. It is about the same option or clause."""
         about = self.about or next((each for each in parts[:1] if isinstance(each, Term)), None)
         return ExpressionError(parts, self.text, self.line, self.column, self.length, about=about)
 
 
 class OptionError(QueryError):
-    """An option has a value it cannot have; the message lists the values it can have."""
+    """An option has a wrong value; the message lists the values that it can have."""
 
 
 class StreamError(LowwaterError):

@@ -1,4 +1,4 @@
-"""The types of arguments, for annotations; the reference of the API lists the values of each."""
+"""These are the types of arguments, for annotations; the API reference lists the values of each."""
 
 from lowwater.engines.clock import Charge
 from lowwater.joins.oblivious.options import ReliefMode, Strategy

@@ -246,7 +246,7 @@ def test_two_runs_do_not_share_a_folder_or_a_checkpoint(spark, tmp_path):
     try:
         with pytest.raises(lw.SinkError, match="another run is writing to"):
             count(spark, tmp_path).run(**options)
-        with pytest.raises(lw.CheckpointError, match="another run goes on from"):
+        with pytest.raises(lw.CheckpointError, match="another run uses the checkpoint"):
             count(spark, tmp_path).run(
                 **(options | {"sink": tmp_path / "b"}), checkpoint=tmp_path / "cp"
             )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import lowwater as lw
 from lowwater.cli import app
-from lowwater.engines.spark.driver.checkpoint_view import look_into
+from lowwater.engines.spark.driver.checkpoint_view import read_checkpoint
 from tests.support.batches import learned_in_batches
 
 SCHEMA = "ts timestamp_ntz, k bigint, v double"
@@ -156,7 +156,7 @@ def test_a_checkpoint_can_be_looked_into(spark, tmp_path):
     counts.run(
         engine="spark", session=spark, checkpoint=tmp_path / "cp", trigger="available-now"
     ).await_termination()
-    held = look_into(tmp_path / "cp", spark)
+    held = read_checkpoint(tmp_path / "cp", spark)
     assert {each.what for each in held} == {"stream s", "window#1"}
     assert sum(each.rows for each in held if each.what == "window#1") == 1
     assert {each.rows for each in held if each.what == "stream s"} == {None}

@@ -14,8 +14,8 @@ import pytest
 import lowwater as lw
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark.driver.checkpoint_folder import (
+    BatchNumbers,
     LockedFolders,
-    Progress,
     about_checkpoint,
     progress_of,
 )
@@ -106,7 +106,7 @@ LOGS = [
 
 
 def test_what_was_not_damaged_is_gone_on_with(tmp_path: Path) -> None:
-    assert progress_of(made(tmp_path)) == Progress(BATCHES - 1, BATCHES - 1)
+    assert progress_of(made(tmp_path)) == BatchNumbers(BATCHES - 1, BATCHES - 1)
     (tmp_path / "cp" / "offsets" / "stranger.txt").write_text("not ours")
     (tmp_path / "out" / "_spark_metadata" / ".3.tmp").write_text("left by a kill")
     places(tmp_path).release()
@@ -148,7 +148,7 @@ def test_a_folder_of_the_checkpoint_that_is_missing_is_refused(tmp_path: Path, f
 def test_a_batch_that_was_planned_and_not_done_is_gone_on_with(tmp_path: Path) -> None:
     cp = made(tmp_path)
     put(cp / "offsets" / str(BATCHES), {}, {"logOffset": BATCHES - 1})
-    assert progress_of(cp) == Progress(BATCHES, BATCHES - 1)
+    assert progress_of(cp) == BatchNumbers(BATCHES, BATCHES - 1)
     put(cp / "offsets" / str(BATCHES + 1), {}, {"logOffset": BATCHES - 1})
     with pytest.raises(CheckpointError, match=rf"commits/{BATCHES}.* is missing"):
         progress_of(cp)
@@ -165,7 +165,7 @@ def test_old_batches_are_left_out_of_logs_and_folded(tmp_path: Path) -> None:
             (log / str(n)).unlink()
     put(cp / "sources" / "0" / "9.compact", *({"path": f"f{n}"} for n in range(10)))
     put(log / "9.compact", *({"path": f"part-{n}.parquet"} for n in range(10)))
-    assert progress_of(cp) == Progress(12, 12)
+    assert progress_of(cp) == BatchNumbers(12, 12)
     places(tmp_path).release()
     (cp / "sources" / "0" / "9.compact").unlink()
     with pytest.raises(CheckpointError, match="sources/0/0: it is missing"):
@@ -178,7 +178,7 @@ def test_old_batches_are_left_out_of_logs_and_folded(tmp_path: Path) -> None:
 def test_a_checkpoint_in_use_is_refused_and_so_is_a_folder(tmp_path: Path) -> None:
     made(tmp_path)
     first = places(tmp_path)
-    with pytest.raises(CheckpointError, match="another run goes on from"):
+    with pytest.raises(CheckpointError, match="another run uses the checkpoint"):
         places(tmp_path, sink=tmp_path / "elsewhere")
     other = tmp_path / "second"
     made(other)

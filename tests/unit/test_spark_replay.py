@@ -41,12 +41,12 @@ def places(log: ReplayStreamReader) -> list[dict[str, Any]]:
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "grown": ({"rows": ROWS.vstack(ROWS.tail(1)), "cuts": (0, 2, 4, 7)}, "6 rows, and has 7"),
     "shrunk": ({"rows": ROWS.head(5), "cuts": (0, 2, 4, 5)}, "6 rows, and has 5"),
-    "a value": ({"rows": ROWS.with_columns(v=pl.col("v").fill_null(0))}, "some of them are others"),
-    "in order": ({"rows": ROWS[[1, 0, 2, 3, 4, 5]], "arrival": None}, "some of them are others"),
-    "arrivals": ({"arrival": None}, "some of them are others"),
+    "a value": ({"rows": ROWS.with_columns(v=pl.col("v").fill_null(0))}, "some of them differ"),
+    "in order": ({"rows": ROWS[[1, 0, 2, 3, 4, 5]], "arrival": None}, "some of them differ"),
+    "arrivals": ({"arrival": None}, "some of them differ"),
     "a type": ({"rows": ROWS.with_columns(pl.col("v").cast(pl.Float32))}, "it had the columns at "),
     "a name": ({"rows": ROWS.rename({"v": "w"})}, "it had the columns at "),
-    "the cuts": ({"cuts": (0, 3, 6)}, "chunk_rows= or tick= was another"),
+    "the cuts": ({"cuts": (0, 3, 6)}, "chunk_rows= or tick= was different"),
 }
 
 

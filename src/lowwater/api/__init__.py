@@ -1,4 +1,4 @@
-"""The fluent API: a thin, immutable facade over logical nodes. Nothing runs before ``collect`` or
+"""The fluent API is a thin, immutable facade over logical nodes; nothing runs before ``collect`` or
 ``run``."""
 
 from lowwater.api.constructors import join, sql, stream

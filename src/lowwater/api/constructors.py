@@ -1,4 +1,4 @@
-"""The functions that make streams: of a source, of a query text, of several streams joined."""
+"""These functions make streams from a source, from a query text, or from streams joined."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def stream(
     expire: Duration | None = None,
     delete_when: str | None = None,
 ) -> Stream:
-    """Declare a stream: the source of its rows, and what holds of their times.
+    """Declare a stream: the source of its rows, and the promises about their times.
 
     >>> log = pl.DataFrame({"ts": [1, 3, 2, 61], "device": ["a", "a", "b", "a"]})
     >>> s = lw.stream(log, name="s", time="ts", progress=lw.within("5 seconds"))
@@ -72,8 +72,9 @@ def stream(
     [3, 1]
 
     ``source``
-        The source of the rows: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
-        a ``lw.Workload`` gives; or a table of PyArrow or Polars, which is a log of arrivals.
+        The source of the rows: a streaming DataFrame of Spark; a source that ``lw.replay``,
+        ``lw.push`` or a ``lw.Workload`` gives; or a table of PyArrow or Polars, which is a log of
+        arrivals.
     ``name``
         Name of the stream in plans, metrics and errors. Default: ``stream1``, ``stream2``, ...
     ``time``
@@ -157,8 +158,7 @@ def stream(
     if update_key is None:
         for option, given in options.items():
             if given is not None:
-                say = (" is for update streams; say ", UPDATE_KEY, " too")
-                raise OptionError(option, *say)
+                raise OptionError(option, " is for update streams; add ", UPDATE_KEY)
     name = name or f"stream{next(_names)}"
     rows = _source(source)
     if time is None:
@@ -272,13 +272,13 @@ def join(
     ``streams``
         Two streams or more.
     ``on``
-        Columns that must be equal: names, or tuples of one name for each stream. A column of one
-        name comes out once. Default: none.
+        Columns that must be equal: names, or tuples of one name for each stream. A column that all
+        streams call alike is in the results once. Default: none.
     ``within``
         Length of time by which a row may be before the latest of the rows it is joined with, or one
         for each stream. Default: None, times must be equal and be among ``on``.
     ``where``
-        SQL condition on the columns that come out. Default: None.
+        SQL condition on the columns of the results. Default: None.
     ``times``
         The time columns that are compared, one of each stream. Default: their main times.
     ``suffixes``

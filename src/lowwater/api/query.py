@@ -1,4 +1,4 @@
-"""Streams and the queries over them: every method checks its arguments and builds one node."""
+"""A stream is a query; its methods check their arguments and return a stream with one more node."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ class Stream(Runnable):
         [1, 2]
 
         ``columns``
-            Names of the columns that come out. Default: all.
+            Names of the columns of the result. Default: all.
         """
         return self._next(row_builders.deduplicated(self._timed(), columns, line_of_user()))
 

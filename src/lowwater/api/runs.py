@@ -1,4 +1,4 @@
-"""The methods of a query that explain it, run it, and correct its answers by late rows."""
+"""These methods of a query explain it, run it, and correct its answers by late rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
-from lowwater.dashboard.page import started
+from lowwater.dashboard.page import start_page
 from lowwater.engines.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, StreamWarning
@@ -152,7 +152,7 @@ class Runnable(ABC):
             On Spark: a folder from which a run that ended or was killed goes on. Default: None.
         ``trigger``
             On Spark: length of time from one batch to the next, or "available-now" to stop after
-            what is there. Default: None, batches follow each other.
+            the rows that are there. Default: None, batches follow each other.
         ``plan``
             "out-of-order" (default), or "in-order": rows are put in order first, to compare.
         ``chunk_rows``
@@ -192,7 +192,7 @@ class Runnable(ABC):
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).start()
-        return run if page is None else started(run, planned, engine, options, page)
+        return run if page is None else start_page(run, planned, engine, options, page)
 
     def to_spark(
         self,
@@ -243,8 +243,9 @@ class Runnable(ABC):
         [1]
 
         ``late``
-            The result of ``run.late_rows()``, or a folder of such files; where several streams had
-            late rows, a mapping of their names to such. Rows without a usable time are left out.
+            The result of ``run.late_rows()``, or a folder of files of late rows; if several streams
+            had late rows, a mapping of their names to either. Rows without a usable time are left
+            out.
         """
         node = self.node
         tables = (
@@ -257,8 +258,8 @@ class Runnable(ABC):
     def corrected(self, answers: Any, late: LateRows) -> pa.Table:
         """Return answers restated, as if the late rows had come in time.
 
-        Counts and sums are added, of extremes the greater one stays, and windows that had no answer
-        get one. Queries with aggregates of which two values do not make one are refused.
+        Counts and sums are added, the less of two minima and the greater of two maxima is kept, and
+        a window that had no answer gets one. Queries with other aggregates are refused.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 61, 2]}), name="s", time="ts")
         >>> query = s.window("1 minute").agg(n="count(*)")
@@ -280,12 +281,14 @@ class Runnable(ABC):
 
 
 def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:
-    """Return the rows of a table, or of the Parquet files of a folder; those of one stream if it is
-    given and the rows say theirs."""
+    """Return the rows of a table, or of the Parquet files of a folder; only those of ``stream`` if
+    it is given and the rows name their streams."""
     if isinstance(given, str | Path):
         place = Path(given)
         if not place.exists():
-            raise OptionError(f"{place} is not there; if no row was late, nothing is to correct")
+            raise OptionError(
+                f"{place} is not there; if no row was late, there is nothing to correct"
+            )
         files = sorted(place.rglob("*.parquet")) if place.is_dir() else [place]
         if not files:
             return pl.DataFrame()

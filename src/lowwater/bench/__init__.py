@@ -1,11 +1,12 @@
-"""Benchmarks: the same work done by us and by a peer in one run; they print, never judge.
+"""A benchmark does the same work with lowwater and with a peer in one run; it judges nothing.
 
 ``kernels`` compares with Polars. ``spark`` compares with plain Spark, the better of its two state
 stores: both sides read the same Parquet files in the same order, as many a batch, in one session
 with the same settings, and write Parquet. They take turns. Their answers are compared window by
-window. ``LOWWATER_BENCH_SCALE=0.1`` makes everything but the small batches that much smaller.
+window. ``LOWWATER_BENCH_SCALE=0.1`` makes all row counts a tenth, except for those of the small
+batches.
 
-A run takes place in a process of its own, with as many threads as :data:`THREADS` says for both
+A run takes place in a process of its own, in which Polars has :data:`THREADS` threads for both
 sides, because Polars fixes the size of its thread pool when it is loaded.
 """
 
@@ -63,7 +64,8 @@ def run(names: list[str]) -> list[Row]:
     """Run benchmarks, or parts of them, by name (all, if none are named); return rows of figures.
 
     A row has ``name``, ``ours``, ``peer``, ``peer_value``, their ``unit``, ``ratio`` (ours to the
-    peer's), and what it was made with in ``provenance``. :func:`show` prints rows for people.
+    peer's), and its ``provenance``: revision, machine and versions. :func:`show` prints rows for
+    people.
     """
     names = names or list(BENCHMARKS)
     known = {**BENCHMARKS, **PARTS}

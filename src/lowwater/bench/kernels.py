@@ -1,12 +1,12 @@
-"""The three kernels that carry most queries, against plain Polars on the same rows.
+"""This benchmark compares the three most used kernels with plain Polars on the same rows.
 
 Polars has all rows at once; ours gets them in chunks, out of order, and answers as it goes. So the
 ratio is the price of streaming. Each case also measures how its cost a row changes with the length
 of the stream, which it should not, and with smaller chunks, each of which has a cost of its own.
 
-The last part has many groups, of which few move: the cost of a chunk beside that of a stream that
-has but these few. Every group has rows twice; then the same hundred groups go on. It counts
-processor time, because waiting is not compared.
+The last part compares the cost of a chunk in a stream of many groups, of which few still have rows,
+with its cost in a stream of these few groups alone. Every group has rows twice; from then on only
+the same hundred groups have rows. Processor time is counted, because waiting is not compared.
 """
 
 from __future__ import annotations
@@ -260,6 +260,7 @@ def _row(case: Case, name: str, ours: float, peer: tuple[str, float], rows: int)
 # ---- many groups ---------------------------------------------------------------------------
 
 KNOWN, MOVING = 100_000, 100
+"""Numbers of groups: all, and those that have rows in later chunks."""
 GROUP_ROWS = 1_000
 """Rows of a chunk."""
 CHUNKS = 60
@@ -280,7 +281,8 @@ QUERIES: dict[str, Query] = {
 
 
 def chunks(known: int) -> tuple[list[Chunk], list[Chunk]]:
-    """Return chunks with rows of all groups, and later ones with rows of few, as dense in time."""
+    """Return chunks with rows of all groups, and later ones with rows of few; both have equally
+    many rows a second."""
     rng = np.random.default_rng(0)
     rate = GROUP_ROWS // 10
     first = []

@@ -1,4 +1,4 @@
-"""Timing of several ways to do the same work, side by side, and proof that it is the same work."""
+"""Several ways to do the same work are timed in turn, and their results are compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, *frames: pl.DataFrame) -> Fingerprint:
-        """Return the fingerprint of all rows of some frames, in whatever order."""
+        """Return the fingerprint of all rows of some frames, in any order."""
         total = sum(_hash(frame) for frame in frames)
         return cls(sum(frame.height for frame in frames), total % 2**64)
 

@@ -1,4 +1,4 @@
-"""Rows of figures: how they are made, their provenance, and their table for people."""
+"""Rows of figures are made here, with their provenance, and printed as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sides that take turns on the same files, their answers compared, and rows of figures."""
+"""Sides take turns on the same files; their answers are compared and become rows of figures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def agreement(ours: pl.DataFrame, theirs: pl.DataFrame) -> Agreement:
 
 
 def same_rows(ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str]) -> bool:
-    """Return true if both have the same rows in these columns, in whatever order."""
+    """Return true if both have the same rows in these columns, in any order."""
     left, right = (each.select(columns).sort(columns) for each in (ours, theirs))
     return left.equals(right)
 
@@ -194,7 +194,7 @@ _PROGRAM = "from lowwater.bench.spark_compare import main; main()"
 def peak_apart(workload: str, side: str, *more: str) -> int:
     """Return the most bytes that a side held, in a process of its own.
 
-    A JVM keeps what it has once taken, so memory is measured in another process. ``more``: the
+    A JVM does not give memory back, so memory is measured in another process. ``more``: the
     arguments of the workload.
     """
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Rows for the Spark benchmarks: Parquet files in the order in which both sides read them."""
+"""The Spark benchmarks read Parquet files; both sides read them in the same order."""
 
 from __future__ import annotations
 

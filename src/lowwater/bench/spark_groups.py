@@ -1,10 +1,11 @@
-"""Devices of which half are an hour behind the others, on Spark.
+"""This benchmark reads devices of which half are an hour behind the others, on Spark.
 
-Ours goes by each device's own progress. Plain Spark has one watermark for all: one that waits for
-the devices that lag, so that nothing is lost, or one that is as prompt as ours, which loses them.
-How late an answer is counts from when its device has passed the window, in minutes of arrival.
+Ours has a mark for each device. Plain Spark has one watermark for all: one that waits for the
+devices that lag, so that no row is lost, or one that is as prompt as ours and loses their rows. The
+delay of an answer is measured from the moment when its device has passed the window, in minutes of
+arrival.
 
-The second part asks what a batch costs if many devices are known and few of them move.
+The second part measures the cost of a batch if many devices are known and few of them have rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Large batches on Spark: ours against plain Spark over the same files, in one session.
+"""This benchmark compares large batches with plain Spark over the same files, in one session.
 
 W1 counts by many groups, W2 counts over sources that do not keep step, W3 joins and counts; growth
 measures our own cost as the stream gets longer and state is spread over more buckets; closes
@@ -215,8 +215,8 @@ POLICY = slow(every=160, within_windows=2)
 def run_closes() -> Iterator[Row]:
     """Compare the slowest batch with the median one, with answers that leave slowly and at once.
 
-    A batch does the same in every round, so its time is the shortest of all rounds: what else the
-    machine did at the moment is not the batch's.
+    A batch does the same in every round, so its time is the shortest of all rounds: other load on
+    the machine can only add to it.
     """
     what = "520k groups a window, 8 batches a window: the slowest batch to the median"
     say(f"closes: {what}")

@@ -1,7 +1,7 @@
-"""W4: two live sources on Spark, one of them nearly silent, counted by seconds.
+"""W4 counts the rows of two live sources on Spark by seconds; one of them is nearly silent.
 
-A thread drops the same kind of files into two folders, stamped with the time of day. Measured is
-how long after its end a window's answer is in the sink.
+A thread drops the same kind of files into two folders, stamped with the time of day. The benchmark
+measures the time from the end of a window until its answer is in the sink.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows of equal times, without a window, on Spark: ours against plain Spark.
+"""This benchmark compares joins of equal times, without a window, with plain Spark.
 
-Two sources are out of order, and one of them is behind. Our query states nothing of this: the join
-measures how long to keep rows. Plain Spark either keeps all rows for ever or has a watermark. Its
-delay is the least with which plain Spark finds as many results as ours; nobody knows it before all
-rows are there, so it is computed from the files (:func:`found_within`).
+Two sources are out of order, and one of them is behind. Our query declares none of this: the join
+measures how long to keep rows. Plain Spark either keeps all rows for ever or has a watermark. The
+delay of the watermark is the least with which plain Spark finds as many results as ours; nobody
+knows it before all rows are there, so it is computed from the files (:func:`found_within`).
 
 The figures are rows a second, the share of all results that was found, the rows kept half way and
 in the end, and the memory of all processes. Between batches all rows of our join are in Spark's
@@ -210,7 +210,7 @@ def lateness(given: Sequence[Sequence[pl.DataFrame]]) -> Micros:
 
     The watermark is the least of the sources' greatest times as it was when the batch before had
     ended. Rows that come at or below it are dropped. Rows that are kept are dropped by the same
-    mark, so what they would have met is too late as well.
+    mark, so a row that would have met them later is dropped as well.
     """
     marks = _marks(given)
     behind = [
@@ -225,7 +225,7 @@ def lateness(given: Sequence[Sequence[pl.DataFrame]]) -> Micros:
 
 
 def found_within(late: Micros, delay: int) -> float:
-    """Return the share of all results that a delay of so many milliseconds finds."""
+    """Return the share of all results that a ``delay`` in milliseconds finds."""
     return float((late < delay * 1_000).mean())
 
 

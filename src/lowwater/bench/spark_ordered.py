@@ -1,12 +1,12 @@
-"""Results of a band join in order, on Spark: ours against plain Spark.
+"""This benchmark compares the results of a band join, in order, with plain Spark.
 
 Plain Spark can sort the rows of a batch, but a result of the next batch may be earlier.
 Ours holds results back until no earlier one can come. So three things are counted: rows a second,
 results that are earlier than one before them, and how long a result takes from its time to the
 arrival of the last row of its batch.
 
-Both sides hand their batches to a function that writes them, each batch in one file: that is where
-plain Spark can be made to sort. :data:`WAYS` lists the ways to order ours.
+Both sides hand their batches to a function that writes them, each batch in one file; in this
+function plain Spark can sort. :data:`WAYS` lists the ways to order ours.
 """
 
 from __future__ import annotations

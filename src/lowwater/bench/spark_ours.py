@@ -1,4 +1,4 @@
-"""The queries of :mod:`lowwater.bench.spark_plain`, as ours are written."""
+"""These are the queries of :mod:`lowwater.bench.spark_plain`, written for lowwater."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def union(
 
 
 def band_join(sources: list[Any], band: int, length: str, disorder: str) -> Any:
-    """Join rows at most so many seconds apart, count the pairs a window."""
+    """Join rows at most ``band`` seconds apart, and count the pairs of each window."""
     left, right = _streams(sources, within(disorder))
     pairs = left.join(right, on=list(KEY), within=f"{band} seconds")
     return pairs.window(length).agg(n="count(*)").to_spark()
 
 
 def pairs(sources: list[Any], band: int) -> Any:
-    """Find pairs of rows at most so many seconds apart, with the greater time."""
+    """Find pairs of rows at most ``band`` seconds apart, with the greater time."""
     return _latest(sources, band).to_spark()
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks' queries as a Spark user writes them."""
+"""These are the benchmarks' queries, as a Spark user writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_watermark(sources: list[Any], delay: str, length: str, slide: str | None
 
 
 def watermark_each(sources: list[Any], delay: str, length: str, slide: str | None = None) -> Any:
-    """Count over a union of sources that have a watermark each; Spark goes by the least."""
+    """Count over a union of sources that have a watermark each; Spark takes the least."""
     first, *others = (each.withWatermark("ts", delay) for each in sources)
     for other in others:
         first = first.unionAll(other)
@@ -31,12 +31,12 @@ def watermark_each(sources: list[Any], delay: str, length: str, slide: str | Non
 
 
 def band_join(sources: list[Any], band: int, length: str, delay: str) -> Any:
-    """Join rows at most so many seconds apart, count the pairs a window."""
+    """Join rows at most ``band`` seconds apart, and count the pairs of each window."""
     return counted(_matched(sources, KEY, band, delay), length)
 
 
 def pairs(sources: list[Any], band: int, delay: str) -> Any:
-    """Find pairs of rows at most so many seconds apart, with the greater time."""
+    """Find pairs of rows at most ``band`` seconds apart, with the greater time."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     found = _matched(sources, ["k"], band, delay)
@@ -44,7 +44,7 @@ def pairs(sources: list[Any], band: int, delay: str) -> Any:
 
 
 def _matched(sources: list[Any], keys: Sequence[str], band: int, delay: str) -> Any:
-    """Join rows of equal keys that are at most so many seconds apart."""
+    """Join rows of equal keys that are at most ``band`` seconds apart."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     left, right = (each.withWatermark("ts", delay) for each in sources)

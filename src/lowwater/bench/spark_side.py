@@ -1,4 +1,4 @@
-"""One side of a comparison with Spark: a query run over files, its batches, time and memory.
+"""A side of a comparison with Spark is a query; its batches, time and memory are measured.
 
 Processor time and memory are read from ``/proc``: of this process, its JVM and Python's workers.
 """
@@ -46,7 +46,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def family(parents: Iterable[tuple[int, int]], root: int) -> set[int]:
-    """Return a process and all that descend from it, out of pairs of process and parent."""
+    """Return a process and all its descendants, from pairs of process and parent."""
     children: dict[int, list[int]] = {}
     for process, parent in parents:
         children.setdefault(parent, []).append(process)
@@ -59,7 +59,7 @@ def family(parents: Iterable[tuple[int, int]], root: int) -> set[int]:
 
 
 def processes() -> set[int]:
-    """Return this process and all that it started."""
+    """Return this process and all its descendants."""
     pairs = []
     for path in PROC.glob("[0-9]*"):
         fields = _stat(int(path.name))
@@ -70,20 +70,20 @@ def processes() -> set[int]:
 
 @dataclass
 class Usage:
-    """The processor time and the memory that processes used, as far as samples show."""
+    """The processor time and the memory that processes used, by samples."""
 
     cpu: float = 0.0
-    """Processor seconds of all processes, also of those that have ended."""
+    """Processor seconds of all processes, also of ended ones."""
     memory: int = 0
-    """The most bytes held at once; what processes share is counted once."""
+    """The most bytes held at once; memory that processes share is counted once."""
 
 
 @contextmanager
 def watching(memory: bool = False, seconds: float = 0.25) -> Iterator[Usage]:
-    """Measure what is used while a block runs, with a sample every so many seconds (0.25).
+    """Measure the usage of processes while a block runs, with a sample every ``seconds``.
 
-    What a process uses between its last sample and its end is missed. ``memory``: true to measure
-    memory too, which takes time.
+    The usage of a process between its last sample and its end is not counted. ``memory``: true to
+    measure memory too, which takes time.
     """
     usage, done = Usage(), threading.Event()
     begun = spent()
@@ -311,7 +311,7 @@ def session() -> Any:
 
 
 def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
-    """Return a folder of Parquet files as a stream of so many files a batch."""
+    """Return a folder of Parquet files as a stream of ``files`` files a batch."""
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files)
     return reader.parquet(str(folder))
 

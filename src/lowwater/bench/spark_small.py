@@ -1,4 +1,4 @@
-"""Small batches on Spark: how long one takes, and how long a complete window waits for its answer.
+"""This benchmark measures small batches on Spark, and how long a complete window waits.
 
 A window is complete with the first row that shows that no other can fall into it. The wait is
 counted from the start of the batch that brings this row to the end of the batch that brings the

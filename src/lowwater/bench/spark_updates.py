@@ -1,10 +1,10 @@
-"""Update streams on Spark: 100 keys, 1,000 updates a second, work that takes 10 ms a row.
+"""This benchmark has update streams on Spark: 100 keys, 1,000 updates/s, 10 ms of work a row.
 
 A thread drops a file every tenth of a second. Four sides work on it: ours; plain Spark, which works
-on every row; plain Spark that keeps the latest row of each key in every batch, as one writes that,
-which Spark then does in one task, since it cannot know what a row will cost; and the same spread
-over all cores by hand. All write Parquet files. Staleness is measured: the
-age of the oldest update of a key that no row there reflects, averaged over keys and time.
+on every row; plain Spark that keeps the latest row of each key in every batch, which Spark does in
+one task, because it cannot know the cost of a row; and the same spread over all cores by hand. All
+write Parquet files. Staleness is measured: the age of the oldest update of a key that no written
+row reflects, averaged over keys and time.
 """
 
 from __future__ import annotations

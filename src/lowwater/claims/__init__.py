@@ -1,1 +1,1 @@
-"""The experiments of the papers, run on our own operators and judged."""
+"""Claims are the experiments of the papers, run on our own operators and judged."""

@@ -1,4 +1,4 @@
-"""One experiment of one paper: what the paper reports, how we repeat it, and how it is judged."""
+"""A claim is one experiment of a paper: what it reports, how we repeat it, how ours is judged."""
 
 from __future__ import annotations
 

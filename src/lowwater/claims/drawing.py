@@ -1,9 +1,9 @@
-"""The parts that all plots of claims share: one palette, the finding above, the paper's below.
+"""All plots of claims share one palette, the finding above, and the paper's statement below.
 
 A plot is read by itself. Its title has the measured figure, true whether the claim holds or not;
-every axis has a name, with the unit in brackets if it has numbers; what the paper expects is drawn
-in grey, or stands in the note. A strategy has the same colour in all plots. People who see few
-colours can distinguish these, and no two lines differ in colour alone.
+every axis has a name, with the unit in brackets if it has numbers; the figures that the paper
+expects are drawn in grey, or stand in the note. A strategy has the same colour in all plots. People
+who see few colours can distinguish these, and no two lines differ in colour alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 PINK, SKY, BLACK, GREY = "#cc79a7", "#56b4e9", "#222222", "#8a8a8a"
 PAPER = "#555555"
-"""The colour of what the paper expects, in dashes or dots; nothing measured has it."""
+"""The colour of figures that the paper expects, in dashes or dots; no measured figure has it."""
 COLOURS: dict[str, str] = {
     "iop": RED,
     "oop": BLUE,
@@ -98,7 +98,7 @@ def drawn(plot: Plot, path: Path | None = None) -> Figure:
 
 
 def caption(figure: Figure, finding: str, paper: str) -> None:
-    """Write the finding above all axes and what the paper expects below them."""
+    """Write the finding above all axes and the paper's statement below them."""
     title, note = _lines(finding, TITLE_LETTERS), _lines(f"Paper: {paper}", NOTE_LETTERS)
     figure.suptitle(title, x=0.01, ha="left")
     figure.supxlabel(note, x=0.01, ha="left", color=PAPER, fontsize=9.5)
@@ -112,7 +112,7 @@ def _lines(text: str, letters: int) -> str:
 
 
 def caption_of(figure: Figure) -> str:
-    """Return the finding of a figure and what the paper reports, in one line."""
+    """Return the finding of a figure and the paper's statement, in one line."""
     return " ".join(f"{figure.get_suptitle()}. {figure.get_supxlabel()}".split())
 
 
@@ -186,7 +186,7 @@ def bars(
 
 
 def keys(axes: Axes, looks: dict[str, str]) -> None:
-    """Add a legend of colours that no label has; ``looks``: the colour of each text."""
+    """Add a legend with further entries; ``looks`` maps their texts to their colours."""
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     found, _ = axes.get_legend_handles_labels()

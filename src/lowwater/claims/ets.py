@@ -1,12 +1,12 @@
-"""On-demand timestamps: ETS Fig. 7 (latency), §6 (idle waiting) and Fig. 8 (queues).
+"""These claims measure timestamps on demand: ETS Fig. 7 (latency), §6 (idling), Fig. 8 (queues).
 
 A fast and a slow stream, 95 % of each let through by a selection, meet in an order-preserving
-union. Four scenarios keep it from waiting: nothing does (A), heartbeats on the slow stream (B),
-timestamps on demand (C), and latent timestamps, with which there is nothing to wait for (D).
-Waiting is simulated; the work of each step takes the time it really took.
+union. Four scenarios differ in the timestamps by which the union waits less: none (A), heartbeats
+on the slow stream (B), timestamps on demand (C), and latent timestamps, with which no row waits
+(D). Waiting is simulated; the work of each step takes the time it really took.
 
-Departures: the slow stream's last row closes the run, so that no part of it is without a stream to
-wait for; and B at high rates runs for a shorter time, because its figures settle soon.
+Departures: the slow stream's last row closes the run, so that the union has both streams to wait
+for at any time; and B at high rates runs for a shorter time, because its figures settle soon.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plots of the claims of the ETS paper; the figures they draw are measured elsewhere."""
+"""These functions draw the claims of the ETS paper; the figures are measured elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spell(value: float) -> str:
 
 
 def rises(beating: Rates) -> bool:
-    """Return true if the figure at the highest rate is well above the least."""
+    """Return true if the figure at the highest rate is more than 1.5 times the least."""
     return beating[max(beating)] > 1.5 * min(beating.values())
 
 

@@ -1,7 +1,7 @@
-"""One page about a run of claims that needs no other file, no script and no network.
+"""A run of claims writes one page, which needs no other file, no script and no network.
 
-It is written again after each claim, whole or not at all, so that a run that is stopped leaves the
-page of what was done until then.
+The page is written again after each claim, whole or not at all, so that a run that is stopped
+leaves a page of the claims that were run.
 """
 
 from __future__ import annotations

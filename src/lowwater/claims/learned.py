@@ -1,8 +1,8 @@
-"""Progress that is learned, against the best slack that could have been stated beforehand.
+"""This claim compares learned progress with the best slack that could have been declared.
 
 Both are judged by the channels that every run uses. The smallest fixed slack that is as complete as
-learned progress was is computed *afterwards*; nobody could have known it before. The claim compares
-how long answers wait, and how many rows are held for them.
+learned progress is computed *afterwards*; nobody could have known it before. The claim compares how
+long answers wait, and how many rows are held for them.
 
 The disorder of the streams is unknown and changes. The made-up ones behave like the real ones:
 sensors whose clocks drift apart, a radio link that loses contact and hands over what it held, a

@@ -1,4 +1,4 @@
-"""Buffers that follow the data: WO-Join §5.1, Fig. 5 (one join), Fig. 6 and 7 (joins of joins).
+"""These claims measure buffers: WO-Join §5.1, Fig. 5 (one join), Fig. 6 and 7 (joins of joins).
 
 The optimal buffer of a second is the least one that finds all results of that second.
 It is compared with the buffer that the model predicts (Eq. 8), once with known scrambling factors
@@ -207,7 +207,8 @@ def bounds(query: Query) -> list[Bound]:
 def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     """Return Equation 8 with the bounds of Theorem 3.1, by second, with its greatest lags.
 
-    The lag is the one of the moment, so the rows that came since the row it is about are in it.
+    The lag is that of the moment at which a result is made; it counts the rows that came since the
+    result's own rows.
     """
     truth, traits = query.joins[-1], tuple(each.traits for each in found)
     ahead = np.zeros((len(truth.at), 2), np.int64)

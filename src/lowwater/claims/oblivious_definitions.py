@@ -1,9 +1,9 @@
-"""Disorder, multiplicity and lag by their definitions, over whole streams (WO-Join §2).
+"""These functions compute disorder, multiplicity and lag by definition (WO-Join §2).
 
-A stream is the array of its join keys in the order of arrival. Its *physical index* is the place at
-which a row came, from 1; its *virtual index* the places it has, with its equals, once the whole
-stream is in order. Both need rows that are still to come, so a running join can only estimate them;
-its estimates are checked against the functions here.
+A stream is the array of its join keys in the order of arrival. The *physical index* of a row is the
+place at which it came, from 1; its *virtual index* is the places that it and the rows equal to it
+have once the whole stream is in order. Virtual indexes and lags need rows that are still to come,
+so a running join can only estimate them; its estimates are checked against the functions here.
 """
 
 from __future__ import annotations

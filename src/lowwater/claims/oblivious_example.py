@@ -1,12 +1,12 @@
-"""The worked example of lag: WO-Join §2.3.2, Fig. 1.
+"""This claim repeats the worked example of lag: WO-Join §2.3.2, Fig. 1.
 
 The figure is lost. The text says which rows came last at t5 and t10, which places some of them
 have, and which rows they are compared with. It leaves some rows open, so every way of filling them
 in that agrees with the text is tried: the lag must come out the same in all of them.
 
 The text does not say how many of the rows after t5 are of which stream. One row comes at a time, S1
-at t1, t4 and t5, so S2 at t2 and t3; that four of the next five are of S1 is what the paper's
-own answer for t10 takes.
+at t1, t4 and t5, so S2 at t2 and t3; the paper's own answer for t10 follows only if four of the
+next five rows are of S1.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def table(shown: Filling = SHOWN) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def gauged(filled: Filling) -> bool:
+def measured_as_defined(filled: Filling) -> bool:
     """Return true if a running join measures both scrambling factors, row by row, as defined.
 
-    Lag needs places in order and so rows still to come: that a running join can only estimate.
+    Lags are not compared: they need rows still to come, so a running join can only estimate them.
     """
     for keys in filled.both():
         defined = [scrambling_factor(keys[:came]) for came in range(1, len(keys) + 1)]
@@ -138,7 +138,7 @@ def example_outcome(shown: pl.DataFrame, filled: list[Filling]) -> Outcome:
     found = [each.lags() for each in filled]
     drawn = dict(zip(shown["at"], shown["lag"], strict=True))
     wrong = sum(each != EXPECTED for each in found)
-    off = sum(not gauged(each) for each in filled)
+    off = sum(not measured_as_defined(each) for each in filled)
     right = all(drawn[at] == lag for at, lag in EXPECTED.items())
     ours = (
         f"L(t5) = {drawn['t5']}, L(t10) = {drawn['t10']}; {len(found) - wrong} of {len(found)}"

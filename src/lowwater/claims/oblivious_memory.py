@@ -1,8 +1,9 @@
-"""Memory and latency of joins without windows: WO-Join §5.1, Fig. 8, 10 and 11.
+"""These claims measure memory and latency of joins without windows: WO-Join §5.1, Fig. 8, 10, 11.
 
-Fig. 8 compares with fixed buffers, Fig. 10 the reliefs of memory. Memory is what joins hold in
-memory on average while rows come; rows on disk are shown beside it. What fixed buffers find follows
-from the logs: a result is found if every buffer reaches back to its row.
+Fig. 8 compares joins with fixed buffers, Fig. 10 compares the strategies that relieve memory.
+Memory is the mean number of rows that joins hold in memory while rows come; rows on disk are shown
+beside it. The results that fixed buffers find follow from the logs: a result is found if every
+buffer reaches back to its row.
 
 A result's latency (Fig. 11) is counted from the arrival of the last of its rows. Rows arrive one by
 one on a virtual clock, and work takes on it what it really takes, disk included. The joins differ
@@ -38,7 +39,7 @@ PAGE_ROWS = 256
 ACCURACY = 0.999
 """The share of results that a join is to find, unless the query states another."""
 EQUAL_MEMORY = 0.4
-"""The share of the results that fixed buffers of the size of ours should stay below."""
+"""The share of the results below which fixed buffers with our memory should stay."""
 LARGER = 1.5
 """The least size, in times ours, of fixed buffers of one size that find as many results."""
 ALIKE = 0.25
@@ -48,7 +49,7 @@ ALIKE = 0.25
 # ---- WO-F8 ---------------------------------------------------------------------------------
 
 
-def like(ours: JoinRun) -> list[list[int]]:
+def average_sizes(ours: JoinRun) -> list[list[int]]:
     """Return buffers of the sizes that a run held on average."""
     average = ours.average()
     return [
@@ -60,10 +61,10 @@ def like(ours: JoinRun) -> list[list[int]]:
 def against_fixed(number: int, ours: JoinRun, checked: bool) -> dict[str, float | int]:
     """Compare a run with fixed buffers of equal memory, and of equal accuracy.
 
-    With ``checked``, a join that has such buffers confirms what follows from the logs.
+    With ``checked``, a join that has such buffers confirms the share that follows from the logs.
     """
     query = ours.query
-    equal = like(ours)
+    equal = average_sizes(ours)
     enough = query.fixed_sizes(ours.accuracy)
     found = query.found_by(equal)
     if checked:
@@ -138,7 +139,7 @@ def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     """Return the rows that the model gives all joins of a query on average.
 
     The traits of a join's results are bounded by Theorem 3.1 or, with ``exact``, measured.
-    Only the first joins sort: what they give is in order (§5.1), so nothing waits in the last one.
+    Only the first joins sort: their results are in order (§5.1), so no row waits in the last one.
     """
     moments = np.arange(1, query.seconds, dtype=np.float64)
     total = 0.0

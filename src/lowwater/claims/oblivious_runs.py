@@ -1,4 +1,4 @@
-"""Runs of joins without a window: the two queries of WO-Join §5, row by row on a virtual clock.
+"""Joins without a window run the two queries of WO-Join §5, row by row on a virtual clock.
 
 A run is sampled on a grid of moments: the rows that every join holds, that its model predicts, and
 that it has put on disk. Its results, each with the time at which it left, are compared with all
@@ -42,7 +42,7 @@ PARTS = 1 << 14
 
 @dataclass(frozen=True)
 class Query:
-    """A query of the paper over streams: their rows, and all results it has."""
+    """A query of the paper, with the rows of its streams and all its results."""
 
     name: str
     streams: tuple[ScrambledStream, ...]
@@ -190,7 +190,7 @@ class FixedJoin(MultiJoin):
         self._came: list[deque[int]] = [deque() for _ in join._shape.ports]
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Match rows; drop the oldest of those that are too many."""
+        """Match rows; then drop the oldest rows, down to the size of the buffer."""
         results = super().on_chunk(port, chunk)
         came = self._came[port]
         came.extend(self._shape.domain.array_of(chunk[self._shape.times[port]]).tolist())
@@ -226,7 +226,7 @@ class JoinRun:
 
     @cached_property
     def accuracy(self) -> float:
-        """The share of all results that came out; none of them twice, and no others."""
+        """The share of all results that the join found; an error if one is wrong or came twice."""
         names = [log.name for log in self.query.logs]
         if self.results.select(names).is_duplicated().any():
             raise AssertionError("a result came out twice")
@@ -242,7 +242,7 @@ class JoinRun:
         return waited
 
     def per_second(self) -> pl.DataFrame:
-        """Return the most that was held and predicted in each second, by join and input."""
+        """Return the most rows that were held and predicted in each second, by join and input."""
         second = pl.col("second").floor().cast(pl.Int64)
         return (
             self.samples.with_columns(second)

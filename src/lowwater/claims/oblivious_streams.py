@@ -1,18 +1,19 @@
-"""The streams of the WO-Join experiments (WO-Join §5): Poisson, scrambled, slower and faster.
+"""The streams of the WO-Join experiments (§5) are Poisson, scrambled, and slower or faster.
 
-A stream's keys count up, each key so many times, and its rows are then moved about: every row is
-held back by a random number of places up to a bound, and the bound is found at which the scrambling
-factor is exactly the given one (``scrambling_factor``). While a stream is slowed,
-its keys go on from where they were, so it falls behind the others and stays behind.
+The keys of a stream count up, each ``multiplicity`` times, and its rows are then moved: every row
+is held back by a random number of places up to a bound, and the bound is found at which the
+scrambling factor is exactly the given one (``scrambling_factor``). While a stream is slowed, its
+keys go on from where they were, so it falls behind the others and stays behind.
 
 Equal rows count as out of order (Def. 2.2), so a stream of multiplicity 2 in order has a scrambling
 factor of 1, not 0: there the least the paper's range can mean is 1.
 
-From the logs of the streams alone follows all that a join could find and would have to keep. Every
-result is made when the last of its rows comes. Of each input, a buffer of the newest rows finds it
-if it reaches back to the result's row: the rows that came from that one on are the least buffer for
-this result (the paper's backtracking, §5.1). The greatest over the results of a second is the
-optimal buffer of that second, and no fixed buffer finds results that need more.
+All results of a join, and the rows it has to keep for them, follow from the logs of the streams.
+Every result is made when the last of its rows comes. A buffer of the newest rows of an input serves
+the result if it reaches back to the result's row of that input: the rows that came from that row on
+are the least buffer for this result (the paper's backtracking, §5.1). The greatest of these over
+the results of a second is the optimal buffer of that second, and no smaller fixed buffer finds them
+all.
 """
 
 from __future__ import annotations
@@ -234,7 +235,8 @@ class Truth:
     def needs(self) -> Places:
         """The number of an input's newest rows that reach back to a result, by result and input.
 
-        The row that comes last meets the others as it comes, whatever comes with it.
+        The row that comes last meets the others as it comes, so a buffer of one row serves its
+        input.
         """
         found = []
         for log in self.logs:
@@ -280,8 +282,8 @@ class Truth:
     def predicted(self, disorder: Sequence[int]) -> Places:
         """Return Equation 8 with all parameters known, for each result before its last row came.
 
-        The lag is that of the moment at which a row came that is as many places back as the
-        scrambling factor of the other input; rows since then are counted, not estimated.
+        The lag is that of an earlier moment: when the row of the other input came that is now as
+        many places back as the other's scrambling factor. Rows since then are counted.
         """
         found = np.ones_like(self.needs)
         for one, own in enumerate(self.logs):

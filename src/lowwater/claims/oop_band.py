@@ -1,5 +1,5 @@
-"""Band joins: rows held while one input may be late (OOP §5.3, Fig. 5), and a count over the pairs,
-which an in-order plan must sort (§8.2, N1, Fig. 11)."""
+"""These claims measure band joins: the rows held while one input may be late (OOP §5.3, Fig. 5),
+and a count over the pairs, which an in-order plan must sort (§8.2, N1, Fig. 11)."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def run_n1(quick: bool) -> Outcome:
                 raise AssertionError(f"band {band} s: the plans counted different pairs")
             row["pairs"] = watch.answers
             row[f"{plan}_bytes"] = run.metrics().memory_peak or 0
-            # The least over the windows: whatever else the machine does can only add to it.
+            # The least over the windows, because other load on the machine can only add to it.
             row[f"{plan}_latency_ms"] = 1e3 * min(watch.latencies)
             row[f"{plan}_seconds"] = run.wall_seconds
         rows.append(row)
@@ -163,7 +163,8 @@ def run_n1(quick: bool) -> Outcome:
 
 
 def n1_outcome(points: pl.DataFrame) -> Outcome:
-    """Judge how far below in-order it is, and whether more so as the band grows."""
+    """Judge how far the figures are below those of the in-order plan, and whether the distance
+    grows with the band."""
     table = points.with_columns(
         (pl.col(f"oop_{what}") / pl.col(f"iop_{what}")).alias(f"{what}_ratio")
         for what in ("bytes", "latency_ms", "seconds")

@@ -1,13 +1,13 @@
-"""The highest rate of rows when windows close with many groups: OOP experiment G1, Q4, Fig. 9.
+"""This claim measures the highest rate of rows when windows of many groups close: OOP G1, Fig. 9.
 
 Rows of Q4 go through a table of fixed size, and its partials into the windows above. The claim
 counts the partials that leave with each step, a step being a fixed number of rows. Rows wait in a
 buffer while a step takes longer than its rows took to come; the highest rate is the one at which
 the buffer just does not overflow. The costs of a row and of a partial are means over the whole run,
-so a burst costs what its partials cost, whatever else the machine did at that moment.
+so the cost of a burst depends on its partials alone, and not on other load on the machine.
 
-The paper does not state how large the buffer of packets is. Here it is what the in-order table
-needs at the fewest groups to keep the same rate as the others.
+The paper does not state how large the buffer of packets is. Here it is as large as the in-order
+table needs it, at the fewest groups, to keep the same rate as the others.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ def _needed(work: Work, row_us: float, partial_us: float) -> float:
 
 
 def g1_outcome(table: pl.DataFrame, groups: tuple[int, ...], many: int, costs: str) -> Outcome:
-    """Judge how much faster rows may come out of order, where groups are few and where many."""
+    """Judge the highest rates of the out-of-order plans, in times the in-order one's, with few
+    groups and with many."""
     rates = table.pivot("variant", index=["groups", "table"], values="highest_rate_k_per_s")
     slower = rates.with_columns(
         (pl.min_horizontal("oop_lazy", "oop_slow") / pl.col("iop")).alias("ratio")

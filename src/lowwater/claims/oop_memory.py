@@ -1,4 +1,4 @@
-"""Memory of unions and joins over skewed or late streams, in order and out of order: OOP §8.
+"""These claims measure the memory of unions and joins over skewed or late streams: OOP §8.
 
 Fig. 1 (§8.1, G2) and §8.2, N3 aggregate over unions; §8.1, G3 and §8.2, N2 join them.
 """
@@ -93,7 +93,7 @@ def run_f1(quick: bool) -> Outcome:
 
 
 def f1_outcome(table: pl.DataFrame) -> Outcome:
-    """Judge how far below in-order memory is, at the largest delay above all."""
+    """Judge how far memory is below that of the in-order plan, above all at the largest delay."""
     first, last = table.row(0, named=True), table.row(-1, named=True)
     delay, ratio = last["delay_seconds"], last["ratio"]
     ours = (

@@ -1,6 +1,7 @@
-"""Punctuation on several attributes, and on part of a stream: OOP §7 (Q3, Fig. 8) and A.1.1.
+"""These claims measure joint punctuation and punctuation on part of a stream: OOP §7 and A.1.1.
 
-Joint punctuation completes groups of two timestamps a band sooner than individual punctuation.
+Joint punctuation completes groups of two timestamps (Q3, Fig. 8) a band sooner than individual
+punctuation.
 Punctuation by device lets a prompt device's window be answered while others lag: half of the
 devices here are an hour behind.
 """
@@ -112,7 +113,7 @@ def _delays(
     for kind, used in kinds.items():
         run = Probe(query, tick=1, chunk_rows=ALL_ROWS, punctuation={"group": used}).run()
         counts[kind] = int(run.results["n"].sum())
-        # Groups that only the end of the input could complete show nothing of punctuation.
+        # Groups that only the end of the input completes say nothing about punctuation.
         out = run.results.filter(pl.col(list(times)[-1]) < before)
         passed = [_passed(link, out[name]) for name, link in times.items()]
         delays[kind] = out["_out_at"].to_numpy() - np.maximum.reduce(passed)

@@ -1,4 +1,4 @@
-"""The cost of ordered joins by the formulas: Ordered §4.1, §5.1, §5.2, Figures 5 and 6.
+"""This claim checks the formulas for the cost of ordered joins: Ordered §4.1, §5, Figures 5 and 6.
 
 The Adaptive strategy decides by the same formulas. They are checked three ways: the gain from
 both means against the gain from the load, the sums against the response times added one by one, and

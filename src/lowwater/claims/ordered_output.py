@@ -1,10 +1,10 @@
-"""Ordered output over asynchronous inputs: Ordered §3, §5.2.
+"""This claim checks ordered output over asynchronous inputs: Ordered §3, §5.2.
 
 Two Poisson streams, each in order, one behind the other by seconds, both faster for a while. The
 three strategies and the same join with no order get the same arrivals. Results of an ordered join
 must leave by time and be the same as without order; the price is the rows that a strategy keeps.
 While both streams are faster, the join is nearly overloaded. More rows queue with Sync-Filter then,
-so Adaptive may hold more than Filter-Order when it switches; if work took no time, it would not.
+so Adaptive may hold more rows than Filter-Order when it switches, because work takes time.
 """
 
 from __future__ import annotations

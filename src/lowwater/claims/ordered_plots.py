@@ -1,4 +1,4 @@
-"""Plots of the claims of the Ordered paper; the figures they draw are measured elsewhere."""
+"""These functions draw the claims of the Ordered paper; the figures are measured elsewhere."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Response time of ordered joins over the join's cost and the slow stream's rate (Ordered §7.2).
+"""These claims measure the response time of ordered joins, over cost and rate (Ordered §7.2).
 
 A slow and a fast stream meet in a join; comparing two rows takes *c* on a virtual clock. The three
 strategies get the same arrivals (Figures 7 and 8 over c, 9 and 10 over the slow stream's rate). The
-relative gain is what a strategy takes off the response time of Sync-Filter.
+relative gain is the share by which a strategy shortens the response time of Sync-Filter.
 
-What the formulas leave out and a run does not:
+A run has two effects that the formulas leave out:
 
 - Arrivals are Poisson. A row waits for the slow stream's next one, on average a whole mean gap and
   not half of one.
@@ -12,9 +12,9 @@ What the formulas leave out and a run does not:
   c·|w|·λ1·λ2; the join keeps up while that is below 1, and near to it rows queue whatever the
   strategy. Points beyond are drawn but not judged.
 
-Departures: a run takes seven minutes of virtual time, not twenty, and what comes before the first
-window is full is not counted. The quick variant has a window of a sixth and comparisons that take
-six times as long, so that rows take as long as in the full one. Over the slow stream's rate,
+Departures: a run takes seven minutes of virtual time, not twenty, and rows that come before the
+first window is full are not counted. The quick variant has a window of a sixth and comparisons that
+take six times as long, so that rows take as long as in the full one. Over the slow stream's rate,
 arrivals are handed over in ticks of a fiftieth of its mean gap.
 """
 
@@ -76,7 +76,7 @@ class ResponseRuns:
     between: tuple[float, ...]
     """Costs at which only Adaptive runs, to find its switch."""
     times_rates: tuple[float, ...]
-    """Rates, in units of those above, at which work takes what it really takes."""
+    """Rates, in units of those above, of the runs in which work takes its real time."""
     slow_rates: tuple[float, ...]
     """Rates of the slow stream, in rows a second."""
     slow_rows: int
@@ -210,7 +210,8 @@ def _off(own: dict[float, float], other: dict[float, float]) -> bool:
 
 
 def _crossing(share: dict[float, float]) -> tuple[float, float] | None:
-    """Return between which places Adaptive begins to join rows as they come, mostly."""
+    """Return the places between which Adaptive begins to join rows as they come for most of the
+    time; None if it never does."""
     places = list(share)
     for one, two in pairwise(places):
         if share[one] < 0.5 <= share[two]:

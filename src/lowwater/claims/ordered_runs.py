@@ -1,11 +1,11 @@
-"""Ordered joins over two streams on a virtual clock: how long each input row takes.
+"""Ordered joins of two streams run on a virtual clock, which measures each row's response time.
 
 A row's response time is counted from its arrival until everything up to its time has been joined
 and has left the join: from then on the results of that row are out, and none before them is still
 to come. It is read off the join after every step of work, so rows without a partner count, too.
 
 Arrivals have exponential gaps; their number is fixed, so that the rates of a short run are the ones
-asked for. Rows come when their time says. The first rows are not counted: until a window is full,
+asked for. A row arrives at its time. The first rows are not counted: until a window is full,
 the join compares with fewer. Nor are rows after the slow stream's last, which ends it.
 """
 
@@ -56,7 +56,7 @@ class Experiment:
     number of pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
     def setting(self, cost: float) -> OrderCosts:
-        """Return the same in the model, at a cost of so many seconds a comparison."""
+        """Return the setting of the model, for a ``cost`` of a comparison in seconds."""
         return OrderCosts.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
 
 
@@ -66,7 +66,7 @@ class Response:
 
     strategy: str
     imposed_cost_us: float | None
-    """Microseconds a comparison takes on the clock; None if work takes what it really takes."""
+    """Microseconds a comparison takes on the clock; None if work takes its real time."""
     cost_us: float
     """Microseconds a comparison took, over the rows that count."""
     slow_rate: float
@@ -131,7 +131,7 @@ class JoinWatch(Observer):
 
 
 def arrivals(rate: float, seconds: float, seed: int, keys: int = KEYS) -> pl.DataFrame:
-    """Return rows with exponential gaps, so many that the rate (rows a second) is met."""
+    """Return ``rate * seconds`` rows with exponential gaps; ``rate`` is rows a second."""
     random = np.random.default_rng(seed)
     number = round(rate * seconds)
     gaps = random.exponential(size=number + 1).cumsum()

@@ -1,4 +1,4 @@
-"""Network packets as the OOP experiments use them (OOP §8): links of a given rate, skew and delay.
+"""Links have the network packets of the OOP experiments (OOP §8), with a rate, a skew and a delay.
 
 The traces of the paper are not at hand. These links have its columns, its rates and its skews;
 addresses and ports are drawn evenly from a given number of pairs or flows.

@@ -1,4 +1,4 @@
-"""All claims, in the order of the papers, and how they are found by id."""
+"""The registry lists all claims in the order of the papers, and finds them by id."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Runs claims and reports them: a table for people, a CSV and a plot per claim, one line of JSON.
+"""A report has a table for people, a CSV file and a plot per claim, and one line of JSON.
 
-A claim holds, does not hold, or its run fails; a run that fails takes none of the others with it.
+A claim holds, does not hold, or its run fails; the other claims are run all the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Result:
     outcome: Outcome | None = None
     picture: Picture | None = None
     error: str = ""
-    """The traceback of what was raised; empty if nothing was."""
+    """The traceback of the error; empty if there was none."""
 
     @property
     def verdict(self) -> Verdict:
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """The reason why it does not hold; the whole of ours if no reason is given."""
+        """The reason why it does not hold; all of ``ours`` if it gives none."""
         return self.ours.partition(NOT)[2] or self.ours
 
 

@@ -1,4 +1,4 @@
-"""The worked example of staleness: UpStream §3.3, Fig. 2.
+"""This claim repeats the worked example of staleness: UpStream §3.3, Fig. 2.
 
 One key, an update every 2 units of time, 3 units of work for each. The figure is lost; the text has
 its rule: staleness grows from an update's arrival on and drops when a result is delivered, to zero

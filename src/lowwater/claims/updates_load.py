@@ -1,26 +1,27 @@
-"""Staleness over the load: application against queue staleness (UpStream §5.1, Fig. 5), and append
-queues against update queues (§5.2, Fig. 7).
+"""These claims measure staleness over the load: that of the application against that of the queue
+(UpStream §5.1, Fig. 5), and that of append queues against update queues (§5.2, Fig. 7).
 
 An update comes every second, of one key or of one of ten drawn at random; a service takes as many
 seconds as the load says, so a second is also the paper's unit, an update. Application staleness is
 averaged over keys and over the time in which updates come.
 
 With each service the area under application staleness exceeds the one under queue staleness by
-``wait * cost + cost² / 2`` without what overlaps with the next service, at most ``cost² / 2``. As
+``wait * cost + cost² / 2``, less the overlap with the next service, at most ``cost² / 2``. As
 this is linear in the wait, the bounds hold for the means of all services. UP-F5 checks that on sums
 over whole runs of IN-PLACE, in which nothing is cut off: *wait* is the mean age of the oldest
 update of a key when the key is served.
 
-Ten keys do not change the difference of the *averages over time*, of a key: a service has
-ten times the wait, and a key has a tenth of the services. What does not come from waiting,
-``cost² / 2`` less the overlap, is spread over ten times as long, so the difference is a little less
-with ten keys.
+Ten keys do not change the difference of the *averages over time*, of a key: a service has ten times
+the wait, and a key has a tenth of the services. The part that does not come from waiting, ``cost² /
+2`` less the overlap, is spread over ten times as long, so the difference is a little less with ten
+keys.
 
-An append queue falls behind for ever, so its average grows with the length of a run. So, more
-slowly, does that of the queue that drops at random as many updates as it has no time for: what is
-left just fits, and the queue's length goes up and down at random. Update queues have no memory of a
-run's length. How far below they are is therefore a matter of the run, the order is not. At loads
-little above 1 the line of keys is short and FIFO and IN-PLACE hardly differ.
+An append queue falls behind for ever, so its average grows with the length of a run. The average of
+the queue that drops at random as many updates as it has no time for grows, too, more slowly: the
+updates left just fit, and the queue's length goes up and down at random. The average of an update
+queue does not depend on the length of a run. So the order of the queues is the same in any run, but
+not the distances between them. At loads little above 1 the line of keys is short and FIFO and
+IN-PLACE hardly differ.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Memory of an update queue: UpStream §7.3, Fig. 16 (over skew) and Fig. 17 (over load).
+"""This claim measures the memory of an update queue: UpStream §7.3, Fig. 16 (skew), 17 (load).
 
 The queue is in place, in virtual time: keys wait in the order of their first update, each with one
 row, and a tenth of a second after the other leaves. Its rows are in the pages of a real memory
 manager. All keys have come and gone once before, so that the naive manager has a location for each.
 
 The paper's *usage* is locations that were handed out, and its *effective usage* the share of these
-that holds a row. Locations of a page that were not handed out count as available there, so a page
-of which little is filled does not show. Bytes of all pages in use are shown beside.
-What is saved of these depends on the size of a page. One that has room for all keys is always in
-use, and only objects are freed in it.
+that holds a row. Locations of a page that were not handed out count as available there, so its
+figures do not show pages that are nearly empty. Bytes of all pages in use are shown beside it.
+The bytes that are saved depend on the size of a page: a page that has room for all keys is always
+in use, and only objects are freed in it.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def row_bytes() -> float:
 
 
 def run_one(name: str, theta: float, rate: int, deliveries: int) -> dict[str, float | int | str]:
-    """Measure what a manager uses on average, sampled before and after each delivery."""
+    """Measure the mean usage of a manager, sampled before and after each delivery."""
     queue = prepare(name)
     step = rate // OUT
     keys, rows = updates(step * deliveries, theta, rate)
@@ -220,7 +220,7 @@ def falls(values: Sequence[float]) -> bool:
 
 
 def memory_outcome(table: pl.DataFrame) -> Outcome:
-    """Judge effective usage over skew and over load, and which of the two managers uses more."""
+    """Judge effective usage over skew and over load, and the memory that both managers use."""
     skew, load = (over(table, by, "effective_usage") for by in ("theta", "rate_per_s"))
     paged = table.filter(pl.col("manager") == "paging")
     naive = table.filter(pl.col("manager") == "naive")

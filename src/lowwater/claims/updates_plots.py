@@ -1,4 +1,4 @@
-"""Plots of the claims of the UpStream paper; the figures they draw are measured elsewhere."""
+"""These functions draw the claims of the UpStream paper; the figures are measured elsewhere."""
 
 from __future__ import annotations
 
@@ -368,8 +368,8 @@ def memory(
     places: Mapping[str, Sequence[float]],
     finding: str,
 ) -> None:
-    """Draw UP-F16: means by what varies, measure and manager; ``places``: the points of what
-    varies."""
+    """Draw UP-F16: means by parameter, measure and manager; ``places``: the values of each
+    parameter."""
     axes = figure.subplots(2, 3)
     labels = {"theta": "skew of keys [Zipf θ]", "rate_per_s": "rows that come [1/s]"}
     for row, (by, label) in zip(axes, labels.items(), strict=True):
@@ -399,7 +399,7 @@ def _managers(
     measures: tuple[str, ...],
     unit: float = 1.0,
 ) -> None:
-    """Draw what both managers use, divided by ``unit``, and beside it the same of whole pages."""
+    """Draw the usage of both managers, divided by ``unit``, and beside it that of whole pages."""
     for measure, dashes, which in zip(measures, ("-", "--"), ("", ", whole pages"), strict=False):
         for name, values in found[measure].items():
             marker = {"paging": "o", "naive": "s"}[name]

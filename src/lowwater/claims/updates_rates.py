@@ -1,23 +1,23 @@
-"""LINECUTTING against IN-PLACE where some keys update ten times less often (UpStream §5.3, Fig. 9).
+"""This claim compares LINECUTTING with IN-PLACE where some keys are slow (UpStream §5.3, Fig. 9).
 
-Ten keys, x of them slow. The paper does not say how updates come nor what stays the same while x
-grows. Here a fast key updates equally often whatever x is, and the load is 5 with ten fast keys.
-This reading is the one under which the paper's own words are true: with nearly all keys slow, all
-of them are slow enough to cut the line, and the line is one again. (If the load is kept at 5
-instead, ten slow keys update as often as ten fast ones would, and none of them cuts.) Each update
-is of a key drawn by the rates (§5.2 has it so), or the keys come in turn.
+Of ten keys, x are slow: they update ten times less often. The paper does not say how updates come
+nor what stays the same while x grows. Here a fast key updates equally often whatever x is, and the
+load is 5 with ten fast keys. Under this reading the paper's own words are true: with nearly all
+keys slow, all of them are slow enough to cut the line, and the line is one again. (If the load is
+kept at 5 instead, ten slow keys update as often as ten fast ones would, and none of them cuts.)
+Each update is of a key drawn by the rates (§5.2 has it so), or the keys come in turn.
 
 Drawn keys make short runs differ: with eight slow keys the load is 1.4, and near 1 lines grow and
-shrink for long. Where the best x is can only be seen where keys come in turn; what is asked of
+shrink for long. Where the best x is can only be seen where keys come in turn; the claim for
 drawn keys is that line cutting pays for all x between.
 
 Line cutters are slow by the paper's inequality and also clearly slower than others. By the
 inequality alone a fast key that meets one other looks slow half of the time, because its rate is
 measured: with drawn keys LINECUTTING is then 4 % worse than IN-PLACE at 7 slow keys and 13 % at 8.
 
-The other reading is drawn, too: with the load kept, slow keys together ask for up to 95 % of the
-time, those that cut leave the others next to nothing, and LINECUTTING is worse than IN-PLACE. What
-``auto`` does instead, serving the key that is worth most, is shown beside it in both.
+The other reading is drawn, too: with the load kept, slow keys together need up to 95 % of the time,
+those that cut the line leave the others next to none, and LINECUTTING is worse than IN-PLACE. The
+schedule ``auto``, which serves the key that is worth most, is shown beside it in both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
 QUEUES: tuple[Schedule, ...] = ("in-place", "linecutting", "auto")
 EQUAL = 0.01
 """The most by which a ratio that counts as 1 differs from 1."""
-NONE = 1e-9
+ROUNDING = 1e-9
 """Seconds up to which staleness comes from rounding alone."""
 BEST = range(7, 10)
 """Numbers of slow keys at which LINECUTTING should be best, where keys come in turn."""
@@ -48,7 +48,7 @@ RATE = LOAD / KEYS / COST
 """Updates of a fast key a second."""
 
 
-def kept(slow: int) -> float:
+def rate_for_load(slow: int) -> float:
     """Return the updates of a fast key a second that keep the load, with so many slow keys."""
     return LOAD / COST / (KEYS - slow + slow / SLOWER)
 
@@ -71,7 +71,7 @@ class ArrivalPattern:
 
     def came(self, slow: int, seed: int) -> pl.DataFrame:
         """Return the updates of a run."""
-        rate = kept(slow) if self.name == KEPT else RATE
+        rate = rate_for_load(slow) if self.name == KEPT else RATE
         seconds = self.services * COST
         if self.name == IN_TURN:
             return in_turn(slow, KEYS - slow, SLOWER, rate, seconds)
@@ -117,7 +117,7 @@ def ratios(points: pl.DataFrame, pattern: str, queue: Schedule) -> Ratios:
     own = points.filter(pl.col("arrivals") == pattern)
     wide = own.pivot("queue", index="slow", values="queue_seconds").sort("slow")
     return {
-        slow: other / in_place if in_place > NONE else 1.0 + other
+        slow: other / in_place if in_place > ROUNDING else 1.0 + other
         for slow, other, in_place in wide.select("slow", queue, "in-place").iter_rows()
     }
 

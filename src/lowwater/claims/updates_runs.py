@@ -1,11 +1,11 @@
-"""Update streams on a virtual clock, and how stale what they show is.
+"""Update streams run on a virtual clock, and the staleness of the updates shown is measured.
 
-A run has imposed costs: each row that leaves the queue takes as long. Staleness (UpStream §3.3) is
-worked out here from two lists alone, what came when and what was shown when, so the queue's own
-accounts are judged and not trusted: an update is reflected from the moment at which it or a newer
-one of its key is shown, and what is shown of a key is as stale as the oldest update that is not
-reflected. The begin of a service is known, too, as it takes a fixed time; that gives the staleness
-of the queue (§5.1).
+A run has imposed costs: each row that leaves the queue takes the same time. Staleness (UpStream
+§3.3) is computed here from two lists alone, the arrivals of updates and the times at which they
+were shown, so the queue's own accounts are judged and not trusted. An update is reflected from the
+moment at which it or a newer one of its key is shown, and a key is as stale as its oldest update
+that is not reflected. The begin of a service is known, too, because it takes a fixed time; that
+gives the staleness of the queue (§5.1).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES: dict[Schedule, str] = {
     "auto": "auto",
 }
 Way = Literal["append", "shedding", "lazy", "eager"]
-"""A queue of windows."""
+"""The name of a queue of windows that is compared."""
 WINDOW_NAMES: dict[Way, str] = {
     "append": "append",
     "shedding": "append, random window shedding",
@@ -123,11 +123,11 @@ class QueueRun:
         return float(self.shown["_out_at"][-1])
 
     def application(self, end: float | None = None) -> list[Unreflected]:
-        """Return what the application did not see, key by key."""
+        """Return the updates that the application did not see, key by key."""
         return self._unreflected(0.0, end)
 
     def queue(self, end: float | None = None) -> list[Unreflected]:
-        """Return what waited in the queue, key by key."""
+        """Return the updates that waited in the queue, key by key."""
         return self._unreflected(self.cost, end)
 
     def averages(self, end: float | None = None) -> tuple[float, float]:
@@ -170,8 +170,8 @@ class Services(Until):
         self.left: list[pl.DataFrame] = []
         """The rows that left for each service."""
         self.begun: list[tuple[int, Staleness]] = []
-        """The begin of each service, in nanoseconds, and staleness then: with all that came during
-        the service before."""
+        """The begin of each service, in nanoseconds, and the staleness at that time; it counts the
+        updates that came during the service before."""
         self.ended: list[tuple[int, Staleness]] = []
         """The end of each service, likewise, right before its result is shown."""
 
@@ -207,7 +207,7 @@ def update_stream(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
 def run_queue(
     came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
 ) -> QueueRun:
-    """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
+    """Run updates through a queue, to their end or until a time; a row costs ``cost`` seconds."""
     charge = PerRow(cost * SECOND)
     run = Probe(update_stream(came, schedule), observer=Until(end), charge=charge, tick=0).run()
     own = run.metrics().operator("update").staleness

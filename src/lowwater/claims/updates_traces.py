@@ -1,16 +1,16 @@
-"""Execution traces of LAZY and EAGER windows: UpStream §6.2, Fig. 12.
+"""This claim repeats the execution traces of LAZY and EAGER windows: UpStream §6.2, Fig. 12.
 
 One key, windows of three ticks that slide by one, two ticks of work a row, and a row every tick
 from 1 on. The figure is lost; the text has its rules, and of EAGER some values: the first window
 that is worked on starts at 1, the key waits from 2 on, and the window that closes at 4 invalidates
 the result given at 7. All else follows from the rules. It is worked out below, row by row, by a few
-lines that use nothing of the queue, and compared with what leaves the queue, what is shown, and
-the staleness that the queue reports, all exactly. A tick is a second here.
+lines that use nothing of the queue, and compared with the rows that leave the queue, the windows
+that are shown, and the staleness that the queue reports, all exactly. A tick is a second here.
 
 Windows lie on a grid, so two of them end after the first row and began before it: [-1, 2) and
-[0, 3). LAZY shows the first of these at 3, in time for what the paper has as the first window, and
-they are what EAGER's result is stale by before 7. A row that comes in the moment at which the queue
-is served is there already; the text does not say.
+[0, 3). LAZY shows the first of these at 3, before the window that the paper has as the first one.
+EAGER's staleness before its first result, at 7, counts from the end of this window. A row that
+comes in the moment at which the queue is served is there already; the text does not say.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _stale(shown: int | None, now: int) -> int:
 
 
 def observe(way: Way) -> list[TracedWindow]:
-    """Return the same, from a run: rows as they leave the queue, results, and its staleness."""
+    """Return all windows that a run shows, from the rows that leave its queue, its results, and the
+    staleness that the queue reports."""
     services = Services(ROWS)
     rows = Rows(np.arange(1, ROWS + 1), np.zeros(ROWS, np.int64), strict=True)
     query, charge = count_windows(rows, way, SIZE, SLIDE), PerRow(COST * SECOND)
@@ -195,7 +196,7 @@ def traces_outcome(points: pl.DataFrame) -> Outcome:
 
 
 def _line(own: pl.DataFrame, way: Way) -> str:
-    """Write the window that starts at 1, and what repeats after it."""
+    """Write the figures of the window that starts at 1, and of the one after it, which repeat."""
     one = own.filter(pl.col("window") == 1).row(0, named=True)
     next_one = own.filter(pl.col("window") > 1).row(0, named=True)
     return (

@@ -1,16 +1,16 @@
-"""Windows of update streams: LAZY and EAGER against append, and against each other (UpStream §6.3).
+"""These claims compare LAZY and EAGER windows of update streams with append (UpStream §6.3).
 
-A row comes every second and takes a second of work for each window it leaves for. With one key,
-windows of more and more ticks: tumbling ones, which there is just time for, and ones that slide by
-a tick, where an append queue has as many windows open as a window has ticks (Fig. 13).
+A row comes every second and takes a second of work for each window in which it leaves. With one
+key, windows have more and more ticks (Fig. 13): there is just time for tumbling windows; of those
+that slide by a tick, an append queue has as many open as a window has ticks.
 
-With ten keys it depends on which rows end a window (Fig. 14). In the paper a key's own rows
-do: a row at or after the end. A tick is then the time in which ten rows come, one of each key if
-they come in turn. Drawn at random, keys leave gaps: EAGER has to wait for the row that ends the
-window it has begun to work on, and finds newer ones over with it, while LAZY takes the newest of
-these. The longer windows are, the less gaps matter, in the paper as well; here the two are about as
-good from six ticks on. Where time goes on for all keys together, as it does here unless a stream is
-declared with ``groups=``, gaps hold nobody up, and EAGER is better in any order; that is measured
+With ten keys the result depends on which rows end a window (Fig. 14). In the paper a key's own rows
+end it: a row at or after the end. A tick is then the time in which ten rows come, one of each key
+if they come in turn. Keys drawn at random leave gaps: EAGER waits for the row that ends the window
+it has begun to work on, and newer windows end with the same row, of which LAZY takes the newest.
+The longer windows are, the less gaps matter, in the paper as well; here the two are about as good
+from six ticks on. If one mark ends the windows of all keys, as it does here unless a stream is
+declared with ``groups=``, gaps delay no key, and EAGER is better in any order; this is measured
 beside it.
 
 The result shown of a key is stale from the arrival of the row that completed a newer window

@@ -1,4 +1,4 @@
-"""The command line: run, check and explain pipelines; run claims and benchmarks; look into runs.
+"""The command line runs, checks and explains pipelines, runs claims and benchmarks, shows runs.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 failed,
 2 wrong usage.

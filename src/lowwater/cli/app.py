@@ -1,4 +1,4 @@
-"""The command itself: consoles, errors, exit codes, Ctrl-C, and text that is safe on a terminal.
+"""All commands share consoles, errors, exit codes, Ctrl-C, and text that is safe on a terminal.
 
 A value of a row, a name of a column or an error message may hold any characters. Sent to a terminal
 as they are, control characters move the cursor, change colours or rename the window; they are shown

@@ -1,4 +1,4 @@
-"""Commands that measure: the papers' claims, benchmarks, what a checkpoint holds.
+"""These commands measure the papers' claims and benchmarks, and show the content of checkpoints.
 
 The last line of ``claims`` and ``bench`` is JSON for programs.
 """
@@ -67,7 +67,7 @@ def bench(
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
     ] = None,
 ) -> None:
-    """Run benchmarks and print what they measured."""
+    """Run benchmarks and print their figures."""
     from lowwater import bench as suite  # noqa: PLC0415
 
     try:
@@ -83,16 +83,18 @@ def bench(
 def checkpoint(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The checkpoint of a run.")],
 ) -> None:
-    """Show what a run on Spark holds: the marks and sizes of every operator, bucket by bucket."""
+    """Show the state of a run on Spark: the marks and sizes of every operator, bucket by bucket."""
     from rich.table import Table  # noqa: PLC0415
 
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     try:
         require_spark()
-        from lowwater.engines.spark.driver.checkpoint_view import look_into  # noqa: PLC0415
+        from lowwater.engines.spark.driver.checkpoint_view import (  # noqa: PLC0415
+            read_checkpoint,
+        )
 
-        held = look_into(folder)
+        held = read_checkpoint(folder)
     except LowwaterError as error:
         raise wrong_use(error) from error
     table = Table(title=escape_line(f"state in {folder}"), title_justify="left")

@@ -1,6 +1,7 @@
-"""The options of commands for pipeline files, in groups, and the meaning of their values.
+"""The options of commands for pipeline files are declared in groups; their values are read here.
 
-A command takes groups; :func:`with_options` makes of it one that takes the options of all groups.
+A command has a parameter for each group; :func:`with_options` turns it into a command with all the
+options.
 """
 
 from __future__ import annotations
@@ -264,7 +265,7 @@ def _values(given: list[str]) -> dict[str, object]:
 
 
 def _value(text: str) -> object:
-    """Return a number if the text is one, else the text; what is in single quotes is text."""
+    """Return a number if the text is one, else the text; a value in single quotes is a text."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         inner = text[1:-1]
         if "'" in inner.replace("''", ""):

@@ -1,4 +1,4 @@
-"""Commands for pipeline files: run them, check them, explain them; and the page of a past run."""
+"""These commands run, check and explain pipeline files, and show the page of a past run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(
 def check(source: PipelineOptions, output: Output = None) -> None:
     """Read and plan a pipeline file; print what would run, and the problems it would have.
 
-    Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
+    It looks for files and reads their first rows. Exits with 0 if a run could begin, else as run.
     """
     from lowwater.pipeline.preflight import problems  # noqa: PLC0415
     from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
@@ -162,12 +162,12 @@ def _print_fine(console: Console, pipeline: Pipeline) -> None:
 
 
 def _stream(stream: DeclaredStream) -> list[str]:
-    from lowwater.plan.explain import promise  # noqa: PLC0415
+    from lowwater.plan.explain import contract_lines  # noqa: PLC0415
 
     spec, declared = stream.node.spec, stream.declared
     columns = _columns(spec.schema)
     follow = ", and what comes later" if declared.follow else ""
-    lines = [f"from {declared.location}{follow}", columns, *promise(stream.node)]
+    lines = [f"from {declared.location}{follow}", columns, *contract_lines(stream.node)]
     return [escape_line(line) for line in lines]
 
 

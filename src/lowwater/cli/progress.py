@@ -1,4 +1,4 @@
-"""The progress of a pipeline on the screen: a table that is drawn over, lines, or lines of JSON."""
+"""The screen shows the progress of a pipeline as a table, as lines, or as lines of JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ProgressLines:
         self._screen.print_line(plain_line(progress, self._rate.of(progress)))
 
     def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
-        """Write the summary; progress that is drawn goes away."""
+        """Write the summary, in place of progress that is drawn."""
         for line in summary(progress, outcome):
             self._screen.print_line(line)
 

@@ -1,4 +1,4 @@
-"""A run of a pipeline from the command: its start, its progress, and its end."""
+"""The command starts a pipeline, shows its progress, and reports its end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_pipeline(
             raise source.wrong(error) from error
         except LowwaterError as error:
             raise failure(error) from error
-        except KeyboardInterrupt:  # that is how a Spark session takes Ctrl-C
+        except KeyboardInterrupt:  # a Spark session turns Ctrl-C into this
             screen.print_line("stopped before anything ran")
             raise typer.Exit from None
         finally:

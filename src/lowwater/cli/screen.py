@@ -1,4 +1,4 @@
-"""The screen: rows that are printed for good, and progress below them that is drawn over.
+"""The screen has printed rows, and below them progress, which is drawn over.
 
 Rows come from the threads that run queries, progress from the one that watches them. Before rows
 are printed the progress is taken away; it comes back when it is drawn next. Rows are a table that

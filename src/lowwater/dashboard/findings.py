@@ -1,8 +1,8 @@
-"""Findings: sentences about a run, such as which stream holds its mark back.
+"""Findings are sentences about a run, such as which stream holds its mark back.
 
 A query can promise no more than the stream that is furthest behind, and a stream no more than its
-slowest channel. So what holds a mark back is named as a stream, a channel of it, and the first
-operator that waits for it.
+slowest channel. So a finding about a mark that is held back names a stream, a channel of it, and
+the first operator that waits for the stream.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Holder:
 
 
 def holder(seen: Observation) -> Holder | None:
-    """Return the stream furthest behind of those that promise something and have not ended; None
+    """Return the stream furthest behind among those with promises that have not ended; None
     if all of them, and their channels, keep step."""
     names = [name for name in seen.streams if _promising(seen, name)]
     if not names:
@@ -72,7 +72,7 @@ def _promising(seen: Observation, name: str) -> bool:
 
 
 def _at(seen: Observation, name: str) -> float:
-    """Return a mark that can be compared; no mark is before all others."""
+    """Return the mark of a stream in seconds; negative infinity before its first promise."""
     mark = seen.mark_of(name)
     return float("-inf") if mark is None else mark
 
@@ -112,7 +112,7 @@ def _of_operator(metrics: OperatorMetrics) -> list[Finding]:
 
 
 def _progress(seen: Observation) -> list[Finding]:
-    """Return which stream is waited for, or that none is."""
+    """Return a sentence about the stream that operators wait for, or about the lag of all."""
     found = holder(seen)
     if found is None:
         lags = [each for name in seen.streams if (each := seen.lag_of(name)) is not None]
@@ -144,14 +144,14 @@ def _stalled(seen: Observation, stream: StreamMetrics) -> bool:
 
 
 def _newest(seen: Observation, behind: str) -> float:
-    """Return the mark furthest ahead, of other streams and of channels of the same one."""
+    """Return the mark furthest ahead, in seconds, of other streams and of channels of this one."""
     others = [_at(seen, name) for name in seen.streams if name != behind]
     ahead = seen.at(behind, seen.streams[behind].ahead)
     return max([*others, *([ahead] if ahead is not None else []), _at(seen, behind)])
 
 
 def _ahead_of(seen: Observation, behind: str) -> str:
-    """Return the name of what is furthest ahead."""
+    """Return the name of the stream that is furthest ahead, or words for a channel of this one."""
     others = {name: _at(seen, name) for name in seen.streams if name != behind}
     first = max(others, key=lambda name: others[name], default=None)
     own = seen.at(behind, seen.streams[behind].ahead)
@@ -161,7 +161,7 @@ def _ahead_of(seen: Observation, behind: str) -> str:
 
 
 def _channel(seen: Observation, stream: StreamMetrics) -> str:
-    """Return which channel holds the stream back."""
+    """Return a sentence about the channel that holds the stream back; empty for one channel."""
     holding = [each for each in stream.channels if not each.stale]
     if len(holding) < 2:
         return ""
@@ -178,7 +178,7 @@ def _channel(seen: Observation, stream: StreamMetrics) -> str:
 
 
 def _hint(seen: Observation, stream: StreamMetrics) -> str:
-    """Return the option that would let the others go on."""
+    """Return sentences about options by which operators would no longer wait for the stream."""
     spec = seen.query.specs[stream.name]
     text = ""
     if spec.idle is None:

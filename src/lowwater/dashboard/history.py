@@ -1,11 +1,11 @@
-"""The numbers of runs over the last hour, at most one point a second, in memory and on disk.
+"""A history has the numbers of runs over the last hour, at most one point a second.
 
 Invariant: every series is as long as the list of times; before its first point its values are None.
 
-On disk ``state.json`` is the last state, replaced each time, and ``history.jsonl`` has a line for
-each point. When the file of points has grown to two hours, it is cut to the last hour, so its size
-does not depend on the length of the run. Files are complete at any moment, except perhaps the last
-line of the history.
+It is in memory and, with a folder, on disk too. ``state.json`` is the last state, replaced each
+time, and ``history.jsonl`` has a line for each point. When the file of points has grown to two
+hours, it is cut to the last hour, so its size does not depend on the length of the run. Files are
+complete at any moment, except perhaps the last line of the history.
 """
 
 from __future__ import annotations

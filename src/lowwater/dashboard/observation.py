@@ -1,4 +1,4 @@
-"""Observations: the metrics of runs at one moment, with their plans and marks in seconds."""
+"""An observation has the metrics of a run at one moment, with its plan, and marks in seconds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class WatchedQuery:
     id: str
     title: str
     target: str
-    """The destination of its results, for people."""
+    """The destination of its results, as the page shows it."""
     plan: PhysicalPlan
     run: Run = field(repr=False)
     live: bool
-    """True if its streams go by the clock."""
+    """True if the times of its streams follow the clock."""
     started: float = field(default_factory=time.time)
     """The time of day when it began, in seconds since 1970."""
 
@@ -35,7 +35,7 @@ class WatchedQuery:
         return {each.spec.name: each.spec for each in self.plan.sources}
 
     def node(self, index: int) -> str:
-        """Return the name of an operator on the page; a source goes by the name of its stream."""
+        """Return the name of an operator on the page; a source has the name of its stream."""
         operator = self.plan.operators[index]
         return operator.spec.name if isinstance(operator, SourceOperator) else operator.title
 
@@ -61,7 +61,7 @@ class Observation:
 
     @cached_property
     def ahead(self) -> float | None:
-        """The time that lags count from; None before the first mark."""
+        """The time from which lags are measured, in seconds; None before the first mark."""
         return reference(self._marks(), self.clock if self.query.live else None)
 
     def _marks(self) -> Iterator[float | None]:

@@ -1,4 +1,4 @@
-"""The options of the page of a run."""
+"""These are the options of the page of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of runs: a watcher that collects metrics, and the server that shows them."""
+"""The page of runs has a watcher that collects metrics and a server that shows them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class Page:
         atexit.unregister(self._watcher.settle)
 
 
-def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page: Dashboard) -> Run:
+def start_page(
+    run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page: Dashboard
+) -> Run:
     """Start the page of a run, print its address and return the run. With a checkpoint, metrics are
     saved in its folder."""
     if page.save is None and options.checkpoint is not None:
@@ -69,7 +71,7 @@ def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page
 
 
 def _named(sink: object) -> str:
-    """Return the name of a sink, for people."""
+    """Return the name of a sink, as the page shows it."""
     if isinstance(sink, str | Path):
         return str(sink)
     return getattr(sink, "__name__", type(sink).__name__)
@@ -77,6 +79,8 @@ def _named(sink: object) -> str:
 
 @dataclass(frozen=True)
 class _Past:
+    """The saved state and history of runs, as a server takes them."""
+
     state: dict[str, Any]
     history: History
 

@@ -1,4 +1,4 @@
-"""The server of a page, for runs or saved metrics: it is read-only, and by default only this
+"""The server shows a page of runs or of saved metrics; it is read-only, and by default only this
 machine can reach it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of runs: their metrics at one moment as one plain value, for the page and programs.
+"""A state has the metrics of runs at one moment as one plain value, for the page and programs.
 
 Every number in ``metrics`` has the name of its :class:`~lowwater.operators.metric.Metric`;
 ``declared`` has the unit and words of all metrics in the state. So a new metric needs no change
@@ -36,6 +36,7 @@ from lowwater.stream.duration import SECOND
 KEYS = 200
 """The number of keys of an update stream, the stalest, in a state."""
 RESULT = "result"
+"""The id of the node of the result."""
 
 Plain = dict[str, Any]
 
@@ -177,7 +178,7 @@ def _result(seen: Observation) -> Plain:
 
 
 def _passed(rows_in: int, rows_out: int) -> Plain:
-    """Return the rows that went into and out of a node that is no operator."""
+    """Return the fields of rows in and rows out, for a node that is not an operator."""
     metrics = {"operator_rows_in": rows_in, "operator_rows_out": rows_out}
     return {"rows_in": rows_in, "rows_out": rows_out, "metrics": metrics}
 

@@ -1,4 +1,4 @@
-"""The watcher: it reads the metrics of runs once a second, and once more after all have ended."""
+"""The watcher reads the metrics of runs once a second, and once more after all have ended."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The engines that run a plan, and the core that they share."""
+"""Two engines run plans; they share one core."""

@@ -1,8 +1,9 @@
-"""Requests for single groups: the marks that operators await of groups, traced to their sources.
+"""Requests for single groups: the marks of groups that operators wait for are traced to sources.
 
-An engine shows :class:`Awaiting` every element that an operator takes in, and collects the requests
-that changed: up to which mark a group of a source is to be promised. Operators whose groups cannot
-be traced to groups of all their sources make requests on whole streams.
+An engine hands :class:`Awaiting` every element that an operator takes in, and collects the requests
+that changed. A request names a group of a source and the mark up to which the source should promise
+it. Operators whose groups cannot be traced to groups of all their sources make requests on whole
+streams.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """A request that a source promise an attribute of one of its groups up to a mark."""
+    """A request to a source: it should promise an attribute of one of its groups up to a mark."""
 
     source: int
     attribute: str
@@ -86,11 +87,11 @@ class Awaiting:
         return found
 
     def covers(self, index: int) -> bool:
-        """Return whether all that an operator awaits is requested of single groups."""
+        """Return whether an operator makes all its requests for single groups."""
         return index in self._covered
 
     def holds(self, index: int) -> bool:
-        """Return whether an operator awaits a mark of some group."""
+        """Return whether an operator waits for the mark of some group."""
         return any(self._waits.get(index, ()))
 
     def take(self, index: int, port: int, element: Element) -> None:
@@ -152,7 +153,7 @@ class Awaiting:
         return channel_name([key[names.index(name)] for name in self._groups[source]])
 
     def snapshot(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows and marks that are awaited, by the slot of each operator."""
+        """Return the waiting rows and the marks that release them, by the slot of each operator."""
         return {
             self._members[index].part.slot: [each.snapshot() for each in waits]
             for index, waits in self._waits.items()

@@ -1,4 +1,4 @@
-"""Clocks: the wall's, or a virtual one that makes whole runs repeatable.
+"""A clock is the machine's, or a virtual one that makes whole runs repeatable.
 
 A virtual clock jumps to the next event. It can also be charged for work: with the time that work
 really took (waiting is then simulated and work is real), or with a fixed cost a step (every run is
@@ -63,7 +63,7 @@ def per_row(cost: Duration) -> PerRow:
 
 
 class Clock(Protocol):
-    """The time of a run in nanoseconds, and the waits for a time to come."""
+    """The time of a run in nanoseconds since 1970, on which the run can wait for a time."""
 
     real: bool
     """True if it advances by itself."""

@@ -1,4 +1,4 @@
-"""Operators at work: their kernels, what went through them, and how requests go back through them.
+"""A member is an operator at work: it has a kernel, counts elements and makes requests.
 
 Both engines run a plan as members of one graph; they differ in when a member gets its next element,
 in clocks and in stores.
@@ -126,7 +126,7 @@ class Member:
         self.kernel = part.kernel(store, host)
 
     def take(self, port: int, element: Element) -> Sequence[Element]:
-        """Hand the kernel an element of an input and return what leaves."""
+        """Hand the kernel an element of an input and return the elements that leave."""
         self.counts.count_in(element)
         results = step(self.kernel, port, element, self.part.where)
         if self.awaiting is not None:
@@ -176,9 +176,9 @@ class Member:
 
 
 def backtrack(members: Mapping[int, Member], member: Member, request: Request) -> Iterator[Need]:
-    """Follow a request of a member back to what feeds the graph, or to the clock.
+    """Follow a request of a member back to the inputs of the graph; yield the marks it needs.
 
-    The clock stands in the graph as the operator that stamps rows.
+    An operator that stamps rows counts as an input, because its marks follow from the clock.
     """
     index = member.part.inputs[request.port]
     before = members.get(index)

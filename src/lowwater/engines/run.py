@@ -1,6 +1,6 @@
-"""The engine seam: a plan and options go in, a handle on the run comes out.
+"""An engine takes a plan and options, and returns a handle on the run.
 
-:class:`Run` is that handle; each engine adds how it works, stops, and where its results are.
+:class:`Run` is that handle; the class of each engine works, stops, and finds the results.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Run(ABC):
         """Return the metrics so far."""
 
     def _unread(self) -> str:
-        """Return a clause about rows that a sink which blocks keeps from being read, or ""."""
+        """Return a clause about the rows that are not read because a sink blocks; "" for none."""
         return ""
 
     # ---- starting and ending ---------------------------------------------------------------
@@ -160,7 +160,7 @@ class Run(ABC):
         return not self.active
 
     def _warn_of_sink(self, seconds: float) -> None:
-        """Warn of a sink that has not returned for so many seconds and so keeps the run going."""
+        """Warn of a sink that has not returned for ``seconds`` and so keeps the run from ending."""
         said = self._sink_call.blocked(seconds) if self.active else None
         if said is not None:
             warnings.warn(
@@ -220,7 +220,7 @@ class RunOptions:
     buckets: int | None = None
     session: Any = None
     to_end: bool = False
-    """Treat the rows that are there now as all the rows there will be."""
+    """True if the run ends with the rows that its sources hold now."""
     keep_last: int = 0
     """Number of the last answers, and of the last late rows of each stream, that are kept to be
     shown."""
@@ -258,7 +258,7 @@ def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
 
 
 def spark_session(master: str | None = None) -> Any:
-    """Return a session for queries on Spark: the one that runs, or else a new one."""
+    """Return the Spark session that is running, or else a new one."""
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()

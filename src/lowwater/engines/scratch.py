@@ -1,4 +1,4 @@
-"""Temporary folders of a process: removed when it ends, and swept up if it was killed.
+"""Temporary folders are removed when their process ends, or later by others if it was killed.
 
 A folder's name holds the id of the process that made it. Invariant: a folder is removed by others
 only if no process with that id is alive, so a folder in use is never touched.
@@ -19,7 +19,7 @@ _NAME = re.compile(r"lowwater-[a-z]+-(\d+)-[a-z0-9_]+")
 
 
 def scratch_folder(what: str, parent: str | Path | None = None) -> Path:
-    """Make a temporary folder for this process; ``what`` is a word that says what it is for.
+    """Make a temporary folder for this process; ``what`` is a word for its use.
 
     The folder is removed when the process ends. ``parent`` is the folder it is made in, the
     system's folder for temporary files if not given.

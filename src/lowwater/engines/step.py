@@ -1,4 +1,4 @@
-"""Calls of kernels: an error in one names the operator and the user's line, on every engine.
+"""Engines call kernels through functions that name the operator and the user's line in errors.
 
 Invariant: the engines call methods of kernels through this module only.
 """
@@ -48,7 +48,7 @@ class Where:
 
 
 def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[Element]:
-    """Hand a kernel one element of an input and return what leaves."""
+    """Hand a kernel one element of an input and return the elements that leave."""
     try:
         if isinstance(element, pl.DataFrame):
             return kernel.on_chunk(port, element)

@@ -1,4 +1,4 @@
-"""The metrics of a run as values; they can be read at any moment of the run and after it."""
+"""The metrics of a run are values; they can be read at any moment of the run and after it."""
 
 from lowwater.metrics.codec import CATALOGUE, finite, plain, restored
 from lowwater.metrics.histogram import Histogram

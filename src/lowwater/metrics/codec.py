@@ -1,4 +1,4 @@
-"""Metrics as plain values: the one form in which they are sent, saved and served as JSON.
+"""Metrics become plain values, the one form in which they are sent, saved and served as JSON.
 
 A dataclass becomes a dict of its fields, of which those that are None are left out; readings become
 values by :attr:`~lowwater.operators.metric.Metric.id`. :func:`restored` brings back what

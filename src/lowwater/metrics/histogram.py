@@ -1,4 +1,4 @@
-"""Durations counted in logarithmic buckets."""
+"""A histogram counts durations in logarithmic buckets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _SUB = 8
 
 
 class Histogram:
-    """Durations in logarithmic buckets: eight to a doubling, so within an eighth everywhere."""
+    """Durations in logarithmic buckets, eight to a doubling: a quantile is at most an eighth too
+    great."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, int] = {}
@@ -18,7 +19,7 @@ class Histogram:
         self.longest = 0
 
     def add(self, nanoseconds: int, count: int = 1) -> None:
-        """Count durations."""
+        """Count ``count`` durations of ``nanoseconds`` each."""
         length = max(0, nanoseconds)
         bucket = length if length < _SUB else _bucket(length)
         self._buckets[bucket] = self._buckets.get(bucket, 0) + count
@@ -41,7 +42,7 @@ class Histogram:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> int:
-        """The duration that ``share`` of all durations do not exceed."""
+        """The nanoseconds that ``share`` of all durations do not exceed."""
         seen = 0
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]

@@ -1,4 +1,5 @@
-"""Lags: how far marks are behind the clock or, if streams do not follow it, the newest mark."""
+"""A lag is the time by which a mark is behind the clock or, if streams do not follow it, behind the
+newest mark."""
 
 from __future__ import annotations
 
@@ -32,5 +33,5 @@ def reference(marks: Iterable[float | None], clock: float | None) -> float | Non
 
 
 def lag(mark: float | None, ahead: float | None) -> float | None:
-    """Return how far a mark is behind, in seconds."""
+    """Return the seconds by which ``mark`` is behind ``ahead``; None if one of them is None."""
     return None if mark is None or ahead is None else round(max(0.0, ahead - mark), 6)

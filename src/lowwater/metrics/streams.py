@@ -1,4 +1,4 @@
-"""The metrics of one stream: its rows, marks and channels, and how complete it is."""
+"""The metrics of a stream are its rows, marks and channels, and its completeness."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CompletenessMetrics:
     """Why the share of rows on time is more than 0.3 points below the target; None if it is not.
     Of a stream, the reason of the channel that has been below for longest."""
     short_since: datetime | int | None = None
-    """The newest time of the stream when that began."""
+    """The newest time of the stream when the share fell that low; None if it has not."""
 
     @property
     def achieved(self) -> float:
@@ -180,7 +180,7 @@ LAG = seconds("stream_lag_seconds", "lag", "How far the mark of a stream is behi
 CHANNEL_LAG = seconds(
     "channel_lag_seconds",
     "lag",
-    "How far channels are behind, the 100 of a stream that are most.",
+    "How far channels are behind, for the 100 of a stream that are furthest behind.",
 )
 
 

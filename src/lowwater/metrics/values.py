@@ -1,8 +1,7 @@
-"""The metrics of a run as values, readable at any moment of the run and after it.
+"""The metrics of a run are values, readable at any moment of the run and after it.
 
-A field that is one number carries its declaration, a
-:class:`~lowwater.operators.metric.Metric`. None stands for what the engine does not measure, and no
-view shows it.
+A field that is one number carries its declaration, a :class:`~lowwater.operators.metric.Metric`.
+None stands for a number that the engine does not measure, and no view shows it.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class OperatorMetrics:
 
     @property
     def about(self) -> Mapping[str, str | int | float]:
-        """The readings by the words for them: ``about["held rows[0]"]``."""
+        """The readings by their labels: ``about["held rows[0]"]``."""
         return self.readings.about
 
     @property

@@ -1,4 +1,4 @@
-"""Metrics in words: times, lengths, shares and sizes, and sentences about operators."""
+"""Metrics become words here: times, lengths, shares and sizes, and sentences about operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowwater.stream.duration import spell
 
 
 def moment(mark: datetime | int | None) -> str:
-    """Return a mark as people write times; a dash if there is none."""
+    """Return a mark as a date and time, or as a number; a dash if there is none."""
     if mark is None:
         return "-"
     if isinstance(mark, datetime):
@@ -23,7 +23,7 @@ def moment(mark: datetime | int | None) -> str:
 
 
 def length(seconds: float) -> str:
-    """Return a length of time, with no more digits than people read."""
+    """Return a length of time: in seconds below 100 s, above in its two largest units."""
     if seconds < 100:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -35,7 +35,7 @@ def length(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, finer the nearer it is to all: never rounded up to all of it."""
+    """Return a share in percent, rounded down to three decimals, so that only all is 100 %."""
     return f"{int(share * 1e5) / 1e3:.3f}".rstrip("0").rstrip(".") + " %"
 
 
@@ -102,7 +102,7 @@ def strategy_words(operator: OperatorMetrics) -> str | None:
 
 
 def holding_words(holding: HoldingChannel) -> str:
-    """Return which channel holds a stream back, by how much, and what to write."""
+    """Return a sentence about the channel that holds a stream back, with its lag and a remedy."""
     text = f"channel {holding.channel!r} holds the stream back: it "
     if holding.behind_nanoseconds is None:
         text += "has promised nothing yet"

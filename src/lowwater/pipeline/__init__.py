@@ -1,1 +1,1 @@
-"""Pipeline files: the sources of their streams, the targets of their answers, and their runs."""
+"""A pipeline file declares streams with sources and queries with targets, and is run as a whole."""

@@ -1,7 +1,7 @@
-"""Locations as pipeline files write them: ``format:path``, or ``generate:`` and a workload.
+"""A location is written ``format:path`` in a pipeline file, or ``generate:`` and a workload.
 
-``generate:rate=100,seconds=60,keys=10,seed=1`` is a workload. ``start=2024-01-01`` lets its times
-begin there, and not with 1970; ``start=now`` begins with the time of day.
+``generate:rate=100,seconds=60,keys=10,seed=1`` is a workload. Its times begin with 1970, with the
+date of ``start=2024-01-01``, or with the time of day for ``start=now``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _KNOWN = {each.name: each for each in fields(Workload) if each.name not in _LIST
 
 
 def generated(path: str) -> Replay:
-    """Return the workload that the settings describe; others have the defaults of
+    """Return the workload that the settings describe; settings left out have the defaults of
     :class:`Workload`."""
     given: dict[str, str] = {}
     for part in filter(None, (each.strip() for each in path.split(","))):

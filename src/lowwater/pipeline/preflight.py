@@ -1,4 +1,4 @@
-"""Checks before a run: locations that are missing, rows that cannot be read."""
+"""A preflight finds the problems that a run would have, such as rows that cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lowwater.sinks import Folder
 from lowwater.sources.files import Files
 
 MOST_FILES = 100
-"""Most files of a stream whose first rows are read."""
+"""The greatest number of files of a stream whose first rows are read."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The progress of a pipeline: the metrics of its queries, and the destinations of their rows."""
+"""The progress of a pipeline has the metrics of its queries and the destinations of their rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class QueryProgress:
 
 @dataclass(frozen=True)
 class PipelineProgress:
-    """The progress of a pipeline: that of all its queries."""
+    """The progress of all queries of a pipeline."""
 
     elapsed_seconds: float
     queries: tuple[QueryProgress, ...]
@@ -191,8 +191,8 @@ def query_progress(
 
 
 def with_lags(queries: Sequence[QueryProgress], live: bool) -> tuple[QueryProgress, ...]:
-    """Return the queries with the lags of their streams: behind the clock if ``live`` streams go by
-    it, else behind the newest stream."""
+    """Return the queries with the lags of their streams, in seconds: behind the clock if ``live``
+    and the newest stream is near it, else behind the newest stream."""
     marks = [stream.at for query in queries for stream in query.streams]
     ahead = reference(marks, time.time() if live else None)
     return tuple(

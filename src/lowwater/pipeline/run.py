@@ -1,4 +1,4 @@
-"""The run of a pipeline: all queries at the same time, until they end, fail or are stopped."""
+"""A pipeline runs all its queries at the same time, until they end, fail or are stopped."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lowwater.sinks import Folder, Sink, make_sink
 
 AVAILABLE_NOW = "available-now"
 LOOK_SECONDS = 0.05
+"""Seconds between two checks of the runs."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class PipelineRun:
             raise
 
     def _watch(self) -> Page | Watcher | None:
-        """Return the page, or the writer of metrics, if the options demand one."""
+        """Return the page or the watcher that the options ask for; None if they ask for none."""
         options, page = self._options, self._options.dashboard
         save = options.save_metrics
         if save is None and page is not None and options.checkpoint is not None:
@@ -223,8 +224,8 @@ def _check(pipeline: Pipeline, options: RunSettings) -> None:
     timed = options.trigger is not None and options.trigger != AVAILABLE_NOW
     if timed and not options.real_time and not all(query.live for query in pipeline.queries):
         raise OptionError(
-            f"--trigger {options.trigger!r}: this pipeline ends by itself, with what is there now;"
-            " a trigger is for streams that go on, such as a folder with FOLLOW"
+            f"--trigger {options.trigger!r}: this pipeline ends by itself, after the rows that are"
+            " there now; a trigger is for live streams, such as a folder with FOLLOW"
         )
 
 

@@ -1,4 +1,4 @@
-"""Declared streams: from the clauses of CREATE STREAM to a source and its promises."""
+"""A declared stream is made from the clauses of CREATE STREAM: a source and its promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets: the folders of queries' answers and of streams' late rows."""
+"""Targets are the folders of queries' answers and of streams' late rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Writing:
     flush_every: Duration = Folder.flush_every
 
     def folder(self, path: Path, format_: str = "parquet") -> Folder:
-        """Return a folder that is written so."""
+        """Return a folder that is written in this way."""
         return Folder(path, format_, self.mode, self.flush_every)
 
 
@@ -70,7 +70,7 @@ def targets(pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN) -
     counted = Counter([*kept, *(each.folder.path for each in found.values() if each.folder)])
     for path, count in counted.items():
         if count > 1:
-            raise OptionError(f"{path} is given {count} times as a place for rows; once is right")
+            raise OptionError(f"{path} is given {count} times as a folder for rows; give it once")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The text of a pipeline, read and planned for an engine; nothing runs yet."""
+"""The text of a pipeline is read and planned for an engine here; nothing runs yet."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a query to kernels: expressions, logical nodes, rules, physical operators, explain."""
+"""Planning turns a query into kernels, by way of logical nodes and physical operators."""

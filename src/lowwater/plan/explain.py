@@ -1,4 +1,4 @@
-"""Explanations: a plan as a tree of operators, in text."""
+"""An explanation shows a plan as a tree of operators, in text."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LONGEST_DETAIL = 120
 def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
     """Return the operators from the result down, with partitioning, state and progress rules.
 
-    With ``rates``, the expected latency of ordered joins and the expected state of joins without a
-    window are among it.
+    With ``rates``, the text has the expected latency of ordered joins and the expected state of
+    joins without a window.
     """
     if rates is not None:
         rates.check([each.spec.name for each in plan.sources])
@@ -112,7 +112,7 @@ def _short(detail: str) -> str:
     return f"{detail[:cut]}, ... ({detail.count(', ') + 1} in all)"
 
 
-def promise(node: SourceNode) -> list[str]:
+def contract_lines(node: SourceNode) -> list[str]:
     """Return lines on the contract of a stream and its options."""
     return [f"progress: {node.spec.promise}", *_options(node)]
 

@@ -1,7 +1,8 @@
-"""Expressions: trees parsed from SQL text, and the same trees once they are checked.
+"""Expressions are trees parsed from SQL text, before and after they are checked.
 
-A :class:`Formula` is parsed and nothing more. :func:`compile_expression` checks one against columns
-and gives an :class:`Expression`; :mod:`lowwater.plan.language` defines what each part of it means.
+A :class:`Formula` is parsed and not checked. :func:`compile_expression` checks a formula against
+columns and returns an :class:`Expression`; :mod:`lowwater.plan.language` defines the meaning of
+each part.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Formula:
     shown: str
     """The expression as plans show it."""
     near: exp.Expr | None = None
-    """A tree of the same text whose place stands for parts that have no place."""
+    """A tree of the same text; errors about a part without a place point at this tree."""
 
     @classmethod
     def of(cls, tree: exp.Expr, text: str, near: exp.Expr | None = None) -> Formula:
@@ -89,8 +90,8 @@ class Expression:
     def derivation(self, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
         """Return how the expression progresses; None if it is not monotone in progressing columns.
 
-        Monotone are a progressing column, one plus or minus a constant, and ``greatest``,
-        ``least`` or ``coalesce`` of such.
+        An expression is monotone if it is a progressing column, plus or minus a constant or not, or
+        ``greatest``, ``least`` or ``coalesce`` of such expressions.
         """
         return None if self.tree is None else _derive(self.tree, progressing)
 
@@ -183,7 +184,7 @@ def _refuse_other_rows(tree: exp.Expr, formula: Formula) -> None:
     named = (each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _CHANGES)
     if found := clock or next(named, None):
         raise formula.wrong(
-            f"{found.sql()} reads a clock or rolls dice, so a run could not be repeated;"
+            f"{found.sql()} reads a clock or a random number, so a run could not be repeated;"
             ' lw.stream(..., stamp="internal") stamps rows as they come in',
             found,
         )

@@ -1,8 +1,8 @@
-"""The main time of a query: the attribute it goes by where it names none, and why it may have none.
+"""The main time of a query is the attribute that operators use where the query names none.
 
-A union goes by the time of its first stream, if every stream promises it. If one does not, no other
-attribute takes its place, because windows by it would mean something else; the query has to name
-the attribute.
+A union has the main time of its first stream, if every stream promises it. If one does not, no
+other attribute takes its place, because windows by it would mean something else; the query has to
+name the attribute.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from lowwater.errors import QueryError
 from lowwater.plan.nodes import ApplyNode, FilterNode, Node, ProjectNode, SourceNode, UnionNode
 
 
-def main_time(node: Node, use: str, say: str, of: str = "") -> str:
+def main_time(node: Node, use: str, option: str, of: str = "") -> str:
     """Return the main time of a node; refuse a node without one, with the reason and a remedy.
 
     The other arguments are parts of the message: ``use`` is the operation that needs the time,
-    ``of`` an addition such as " of every input", and ``say`` the option that names an attribute
+    ``of`` an addition such as " of every input", and ``option`` the option that names an attribute
     instead, with ``{}`` for the name.
     """
     if node.time is not None:
         return node.time
     usable = [name for name, each in node.progress.items() if not each.nullable]
-    named = f"name the attribute: {say.format(repr(usable[0]))}" if usable else ""
+    named = f"name the attribute: {option.format(repr(usable[0]))}" if usable else ""
     reason = undecided(node)
     if reason is None:
         raise QueryError(
@@ -34,8 +34,8 @@ def main_time(node: Node, use: str, say: str, of: str = "") -> str:
 
 
 def undecided(node: Node) -> tuple[str, str] | None:
-    """Return the time that not all inputs of a union promise, and a clause on it; None if a node
-    has a main time, or has none for another reason."""
+    """Return the time that not all inputs of a union promise, and a clause that says so; None if a
+    node has a main time, or has none for another reason."""
     if node.time is not None:
         return None
     if isinstance(node, FilterNode | ProjectNode | ApplyNode):
@@ -59,7 +59,7 @@ def undecided(node: Node) -> tuple[str, str] | None:
 
 
 def _name(node: Node) -> str:
-    """Return the names of the streams a node is made of."""
+    """Return the names of the streams whose rows a node has."""
     if isinstance(node, SourceNode):
         return f"stream {node.spec.name!r}"
     return " and ".join(dict.fromkeys(_name(each) for each in node.inputs))

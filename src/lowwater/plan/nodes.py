@@ -1,7 +1,8 @@
-"""Logical nodes: the meaning of a query, as small frozen typed values.
+"""Logical nodes state the meaning of a query, as small frozen typed values.
 
-A node knows its columns, which of them progress (and whether they can be null), its main time, and
-the line of the user's program that made it. Building a node checks it; a node that exists is valid.
+A node holds its columns, which of them progress (and whether they can be null), its main time, and
+the line of the user's program that made it. The builders check a node before they make it, so a
+node that exists is valid.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class Node:
     origin: str = field(kw_only=True, default="")
     """The user's own line, as ``file:line``."""
     keeps_numbers: ClassVar[bool] = False
-    """True if each row carries the sequence number of the one input row it comes from."""
+    """True if each row can carry the sequence number of the one input row it comes from."""
     keeps_keys: ClassVar[bool] = False
-    """True if rows leave with the update keys with which they came."""
+    """True if every row of the output has the update key of its input row."""
 
     def __post_init__(self) -> None:
         """Refuse a node over an update stream that neither keeps the keys nor defines
@@ -168,8 +169,8 @@ class UpdateNode(Node):
 
     by: Updates
     prefer: int | None = field(kw_only=True, default=None)
-    """The input whose row counts where several have one of a key and time; None for the first
-    row."""
+    """The input whose row is shown if several inputs have a row of one key and time; None for the
+    first row."""
     arrival: str | None = field(kw_only=True, default=None)
     """The column of the rows' arrival times, if there is one."""
 
@@ -261,7 +262,7 @@ class WindowAggregateNode(Node):
 
     @property
     def counts_rows(self) -> bool:
-        """True for windows of a number of rows, which go by sequence numbers."""
+        """True for windows of a number of rows, which are cut by sequence numbers."""
         return self.attribute == SEQUENCE
 
     @property
@@ -313,12 +314,12 @@ class GroupAggregateNode(Node):
 class AnyJoin(Node, ABC):
     """Rows put together from rows of several inputs, near each other in time.
 
-    The time of an input's row is the greatest of its *stamps*, of a result the greatest of all
-    rows' in it.
+    The time of an input's row is the greatest value of its *stamps*. The time of a result is the
+    greatest time of its rows.
     """
 
     times: tuple[str, ...]
-    """The columns by which rows are near each other, one of each input."""
+    """The columns by which rows must be near each other, one of each input."""
     on: tuple[tuple[str, ...], ...]
     """Columns that must be equal, one of each input."""
     carried: tuple[Carried, ...] = field(kw_only=True, default=())
@@ -326,7 +327,7 @@ class AnyJoin(Node, ABC):
     ordering: Ordering | None = field(kw_only=True, default=None)
     """The strategy by which results are put in order of their times; None if they are not."""
     oblivious: Oblivious | None = field(kw_only=True, default=None)
-    """The options of a join that drops rows by what it measures of its inputs; None if rows are
+    """The options of a join that drops rows by the disorder that it measures; None if rows are
     dropped by punctuation alone."""
 
     @abstractmethod
@@ -340,7 +341,7 @@ class AnyJoin(Node, ABC):
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The inputs whose columns come out."""
+        """The inputs whose columns are in the output."""
         return tuple(range(len(self.inputs)))
 
     @property
@@ -355,7 +356,7 @@ class AnyJoin(Node, ABC):
         return tuple(max(0, self.behind(port)) / rate for port in range(len(self.inputs)))
 
     def side_stamps(self, port: int) -> tuple[str, ...]:
-        """Return the columns of an input of which the greatest is the time of its rows."""
+        """Return the columns of an input whose greatest value is the time of a row."""
         stamps = self.inputs[port].stamps
         return stamps if self.times[port] in stamps else (self.times[port],)
 
@@ -365,7 +366,7 @@ class AnyJoin(Node, ABC):
 
     @property
     def stamps(self) -> tuple[str, ...]:
-        """The time columns of all inputs that come out."""
+        """The time columns of all inputs whose columns are in the output."""
         return tuple(dict.fromkeys(name for port in self.shown for name in self.out_stamps(port)))
 
     def side_lags(self, port: int) -> dict[str, int]:
@@ -429,12 +430,12 @@ class JoinNode(AnyJoin):
 
     @property
     def kind(self) -> JoinKind:
-        """The sides whose rows come out, alone or in pairs, as ``how=`` states."""
+        """The sides whose rows are in the output, alone or in pairs, by ``how=``."""
         return KINDS[self.how]
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The inputs whose columns come out; semi and anti joins give rows of the left."""
+        """The inputs whose columns are in the output; for semi and anti joins, the left one."""
         return self.kind.shown
 
 
@@ -447,7 +448,7 @@ class NewestJoinNode(Node):
     same: tuple[tuple[str, str], ...]
     """Other columns that must be equal in both rows."""
     sides: tuple[tuple[str, ...], tuple[str, ...]]
-    """The times of each input's rows."""
+    """The time columns of each input's rows."""
     right_names: Mapping[str, str]
     merged: Mapping[str, str]
     residual: Expression | None
@@ -475,8 +476,8 @@ class MultiJoinNode(AnyJoin):
     names: tuple[Mapping[str, str], ...]
     """For each input, its columns to the names they have inside the join."""
     merged: Mapping[str, str]
-    """For each key column that does not come out, by its inside name: the column of the same value
-    that does."""
+    """Maps each key column that is not in the output, by its name inside the join, to the output
+    column that has its value."""
     residual: Expression | None
 
     @property
@@ -489,7 +490,7 @@ class MultiJoinNode(AnyJoin):
         return self.windows[port]
 
     def out_name(self, port: int, column: str) -> str:
-        """Return the name in the output; columns that must be equal come out once."""
+        """Return the name in the output; key columns of one name are in it once."""
         inside = self.names[port][column]
         return self.merged.get(inside, inside)
 

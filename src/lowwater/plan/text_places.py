@@ -1,4 +1,4 @@
-"""Places in a text, for errors that underline what they are about."""
+"""This module finds places in a text, so that errors underline the part that is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a query in this process on a virtual clock and lets the caller observe every step of it.
+"""A probe runs a query in this process on a virtual clock and lets the caller observe its steps.
 
 A probe is for tests, experiments and teaching: how many rows an operator holds, what a step costs,
 when each result leaves. The run is single-threaded and, unless work is charged as measured, the

@@ -1,4 +1,4 @@
-"""Parts of the library by themselves: a source of chunks, a contract at work, disorder measured."""
+"""Parts of the library can be used alone: a source of chunks, a contract, measured disorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of a query in this process, on a virtual clock, and the observer that follows it."""
+"""A probe runs a query in this process on a virtual clock, and an observer follows the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHUNK_ROWS = 65_536
 Kind = Literal["rows", "punctuation", "end", "more"]
 Attributes = tuple[str, ...]
 Substitute = Callable[[Kernel], Kernel]
-"""A function from the kernel of an operator to the one that takes its place."""
+"""A function that takes the kernel of an operator and returns the one that replaces it."""
 
 
 class ProbedOperator:
@@ -384,7 +384,7 @@ def _kind(element: Element | None) -> Kind:
 
 
 class _Withholding(Kernel):
-    """Runs another kernel and keeps from it all punctuation but that on certain attributes."""
+    """Runs another kernel and withholds all punctuation but that on certain attributes."""
 
     def __init__(self, kernel: Kernel, used: Sequence[Attributes]):
         super().__init__(kernel.store, kernel.ports)
@@ -408,7 +408,7 @@ def _withholding(used: Sequence[Attributes], change: Substitute | None) -> Subst
 
 
 def _changed(plan: PhysicalPlan, changes: Mapping[str, Substitute]) -> PhysicalPlan:
-    """Return the plan with other kernels in operators of some names."""
+    """Return the plan with the kernels of operators changed, by the operators' names."""
 
     def changed(operator: Operator) -> Operator:
         change = changes.get(operator.name)

@@ -70,7 +70,7 @@ def test_answers_in_order_stay_in_order() -> None:
         (lambda s: s.window(2, "on change").agg(n="count(*)"), "its window slides on change"),
         (
             lambda s: s.window("5 seconds").agg(n="count(*)").where("n > 1"),
-            "it chooses among answers .* take that part away",
+            "it chooses among answers .* leave that part out",
         ),
         (
             lambda s: s.window("5 seconds").agg(n="count(*)").window("10 seconds").agg(n="sum(n)"),
@@ -88,10 +88,10 @@ def test_what_late_rows_alone_cannot_be_asked_is_refused(query: Any, words: str)
 @pytest.mark.parametrize(
     ("aggregate", "words"),
     [
-        ("avg(v)", r"x is avg\(v\), .* ask for sum and count"),
-        ("count(DISTINCT v)", "two such values do not make one; leave it out"),
-        ("approx_quantile(v, 0.5)", "two such values do not make one"),
-        ("last(v)", "two such values do not make one"),
+        ("avg(v)", r"x is avg\(v\), .* select sum and count"),
+        ("count(DISTINCT v)", "two such values cannot be merged; leave it out"),
+        ("approx_quantile(v, 0.5)", "two such values cannot be merged"),
+        ("last(v)", "two such values cannot be merged"),
     ],
 )
 def test_aggregates_that_do_not_add_up_are_told_but_not_put_together(

@@ -47,7 +47,7 @@ def test_windows_are_one_or_one_of_each_input(within: Any) -> None:
 
 
 def test_a_window_below_zero_is_refused() -> None:
-    with pytest.raises(lw.OptionError, match="no window may be below zero"):
+    with pytest.raises(lw.OptionError, match="has a window below zero"):
         lw.join(three(), on="k", within=[1, -1, 5])
 
 

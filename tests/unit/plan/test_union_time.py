@@ -107,4 +107,4 @@ def test_explain_says_which_time_a_union_goes_by() -> None:
     assert "2 inputs, time ts" in twice.union(twice.where("k > 1")).explain()
     assert "2 inputs, time sent" in two().union(one()).explain()
     split = one().union(two()).window("10 s", on="sent").agg(n="count(*)").explain()
-    assert "2 inputs, no time of all (promised by all: sent)" in split
+    assert "2 inputs, no main time (promised by all: sent)" in split

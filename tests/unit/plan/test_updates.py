@@ -70,7 +70,7 @@ def test_a_key_of_two_columns_may_change_places() -> None:
     ],
 )
 def test_rows_without_their_key_are_refused(lose: Callable[[lw.Stream], Any]) -> None:
-    with pytest.raises(lw.QueryError, match=r"the update key \(symbol\) stays with its rows"):
+    with pytest.raises(lw.QueryError, match=r"the update key \(symbol\) must stay with its rows"):
         lose(trades())
 
 
@@ -85,7 +85,7 @@ def test_a_lost_column_of_a_key_is_named() -> None:
 @pytest.mark.parametrize(
     ("refused", "says"),
     [
-        (lambda s: s.distinct(), "distinct over .* of a key and time there is one"),
+        (lambda s: s.distinct(), "distinct over .* there is one row of each key and time"),
         (lambda s: s.order_by(), "order_by over .* sort across keys"),
         (lambda s: s.group_by("ts").agg(n="count(*)"), "without a window over .* put window"),
         (lambda s: s.updates("symbol"), r"an update stream already, by \(symbol\)"),
@@ -145,7 +145,7 @@ def test_a_union_prefers_one_of_its_streams(by_name: bool) -> None:
 def test_what_a_union_prefers_it_prefers_in_another() -> None:
     a, b, c = map(trades, "ABC")
     assert queue(c.union(a.union(b, prefer=b))).prefer == 2
-    with pytest.raises(lw.QueryError, match="say it once"):
+    with pytest.raises(lw.QueryError, match="give it once"):
         c.union(a.union(b, prefer=b), prefer=c)
     with pytest.raises(lw.QueryError, match="several of these streams prefer"):
         c.union(trades("D"), prefer=c).union(a.union(b, prefer=b))
@@ -289,8 +289,8 @@ def test_keys_of_different_columns_are_joined_pair_by_pair() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"how": "left"}, lw.QueryError, "a left join of update streams .* join them inner"),
-        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* join them inner"),
+        ({"how": "left"}, lw.QueryError, "a left join of update streams .* use an inner join"),
+        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* use an inner join"),
         ({"order": "adaptive"}, lw.QueryError, "the results of each key leave in order"),
         ({"memory": "1 MB"}, lw.OptionError, "one row of each key is kept"),
         ({"where": "price > nothing"}, lw.QueryError, "unknown column 'nothing'"),
@@ -340,7 +340,7 @@ def test_a_key_may_be_named_by_any_column_that_equals_it() -> None:
 
 def test_windows_and_unions_do_not_go_over_joins() -> None:
     both = trades("A").join(trades("B"), on="symbol", within="1 s")
-    with pytest.raises(lw.QueryError, match="here they would go over answers"):
+    with pytest.raises(lw.QueryError, match="here they would read answers"):
         both.union(both)
 
 
@@ -411,8 +411,8 @@ def test_an_ordinary_stream_joins_where_the_queue_is() -> None:
         ({"schedule": "linecutting"}, "next is a key that is rarely updated, or else"),
         ({"schedule": "auto"}, "next is the key whose service is worth most"),
         ({"weights": {"a": 2}}, "next is the one whose waiting, times its weight, is greatest"),
-        ({"complete_within": "2 s"}, "given up, but none as long as none has to wait 2 s"),
-        ({"schedule": "append"}, "under load: everything waits its turn"),
+        ({"complete_within": "2 s"}, "given up, but only while a row would have to wait 2 s"),
+        ({"schedule": "append"}, "under load: all rows wait for their turn"),
         ({"schedule": "shedding"}, "under load: a share is dropped at random"),
         ({"update_key": ()}, "under load: the newest row of all waits"),
         ({"update_key": ["symbol", "market"]}, "the newest row of each symbol and market waits"),
@@ -433,9 +433,9 @@ def test_explain_says_where_a_queue_stands() -> None:
 
 def test_explain_says_whom_a_union_believes() -> None:
     a, b = trades("A"), trades("B")
-    assert "of a key and ts one row is shown, the first" in a.union(b).explain()
+    assert "of rows with one key and ts the first is shown" in a.union(b).explain()
     text = a.union(b, prefer=b).explain()
-    assert "the first, or that of B if it comes while the other waits" in text
+    assert "the first is shown, or that of B if it comes while the first waits" in text
 
 
 def test_explain_says_what_a_join_keeps() -> None:

@@ -342,7 +342,7 @@ def test_staleness_of_keys_that_are_forgotten_is_that_of_their_life() -> None:
         ({"delete_when": " "}, "delete_when= is a condition on a row"),
         ({"delete_when": "w = 0"}, "delete_when=: unknown column 'w'"),
         ({"delete_when": "v + 1"}, "delete_when=: a condition must be true or false"),
-        ({"delete_when": "1 = 1"}, "is about no column"),
+        ({"delete_when": "1 = 1"}, "reads no column"),
     ],
 )
 def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) -> None:
@@ -353,9 +353,9 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) 
 def test_keys_end_by_promises_and_where_none_is_made_that_is_said() -> None:
     table = pl.DataFrame({"ts": [1], "k": [1]})
     stream = lw.stream(table, name="S", time="ts", progress=lw.unpromised())
-    with pytest.raises(lw.QueryError, match="nothing is promised about ts of S; say progress="):
+    with pytest.raises(lw.QueryError, match="nothing is promised about ts of S; declare progress="):
         stream.updates("k", expire=5)
-    with pytest.raises(lw.OptionError, match="expire= is for update streams; say update_key="):
+    with pytest.raises(lw.OptionError, match="expire= is for update streams; add update_key="):
         lw.stream(table, name="S", time="ts", expire=5)
 
 
@@ -389,7 +389,10 @@ def slow(rows: pl.DataFrame) -> pl.DataFrame:
     ],
 )
 def test_explain_says_which_work_stands_before_the_queue(query: Any, where: str) -> None:
-    said = "before the queue, on every row: slow; to run it on what is shown alone, apply it behind"
+    said = (
+        "before the queue, on every row: slow; to run it on rows that leave the queue alone, apply"
+        " it behind"
+    )
     assert f"{said} {where}" in query(passing_keys).explain()
     assert "before the queue" not in passing_keys("A").apply(slow).explain()
 

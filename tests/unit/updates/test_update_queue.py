@@ -174,7 +174,7 @@ def test_wrong_options_say_what_is_right(options, message):
 
 def test_options_of_update_streams_want_a_key_and_keys_want_names():
     table = pl.DataFrame({"ts": [1], "k": [1.5]})
-    with pytest.raises(OptionError, match="schedule= is for update streams; say update_key= too"):
+    with pytest.raises(OptionError, match="schedule= is for update streams; add update_key="):
         lw.stream(table, name="S", time="ts", schedule="fifo")
     with pytest.raises(QueryError, match="cast it to a string or an integer"):
         lw.stream(table, name="S", time="ts", update_key="k")

@@ -1,1 +1,1 @@
-"""The embedded engine: one process, no JVM, depth-first, with a real or a virtual clock."""
+"""The embedded engine runs a plan in one process, depth first, on a real or a virtual clock."""

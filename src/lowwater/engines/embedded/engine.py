@@ -1,8 +1,8 @@
-"""The embedded engine: reads sources by the clock and runs operators, in one process (ETS §3-§5).
+"""The embedded engine reads sources by the clock and runs operators, in one process (ETS §3-§5).
 
 In each turn of its loop the engine fires timers, reads the source whose rows have waited longest
-and makes enabling timestamps. If there was none of these, it works on a queue, and if there is no
-work either, it sleeps. After each step, operators run until the arcs between them are empty.
+and makes an enabling timestamp. If it could do none of these, it works on a queue of updates; if no
+queue holds rows, it sleeps. After each step, operators run until the arcs between them are empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
 
 CHUNK_ROWS = 65_536
-"""Rows handed over at once, unless the user says otherwise."""
+"""The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class EmbeddedEngine:
             feed.start(self._begun)
         self._sampler.begin()
         try:
-            self._turn(feeds)
+            self._loop(feeds)
             self.results.complete()
         finally:
             self._ended_at = self._clock.now()
@@ -115,11 +115,11 @@ class EmbeddedEngine:
             for vertex in self.vertices.values():
                 vertex.store.close()
             self._sampler.end()
-            with ExitStack() as closing:  # the other one too, if one cannot be closed
+            with ExitStack() as closing:  # closes both sinks, even if closing one of them fails
                 closing.callback(self.side_output.close)
                 closing.callback(self.results.close)
 
-    def _turn(self, feeds: list[Feed]) -> None:
+    def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             self._sampler.serve()
             busy = self._fire_timers(feeds)
@@ -132,7 +132,8 @@ class EmbeddedEngine:
             self._wait(feeds)
 
     def _start_clock(self, feeds: list[Feed]) -> None:
-        """Start a virtual clock at the first arrival; on a real one the first arrival is now."""
+        """Start a virtual clock at the first arrival; on a real clock, shift arrivals so that the
+        first one is now."""
         dues = [due for feed in feeds if (due := feed.due()) is not None]
         first = min((due for due in dues if due != AT_ONCE), default=None)
         if first is None:
@@ -237,11 +238,11 @@ class EmbeddedEngine:
             else each
             for each in found.streams
         )
-        return replace(found, streams=tuple(streams))  # what waits grows while a sink blocks
+        return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
 
     @property
     def waiting_rows(self) -> int:
-        """Rows that came to sources and were not read yet; any thread may read this."""
+        """The number of rows that sources hold and the run has not read; any thread may read it."""
         held = (feed.waiting() for feed in self.feeds.values())
         return sum(each[0] for each in held if each is not None)
 

@@ -1,4 +1,4 @@
-"""A source at run time: its reader, its intake, and the timers at which it emits punctuation."""
+"""A feed is a source at run time: its reader, its intake, and its timers for punctuation."""
 
 from __future__ import annotations
 
@@ -42,9 +42,11 @@ class Feed:
         self.intake = Intake(self.spec, demands, operator.announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []
-        """Called when the timer of this source fires, after its own promises."""
+        """The functions that are called when the timer of this source has fired and its own
+        promises are pushed."""
         self.heartbeats: list[Callable[[int], object]] = []
-        """Called with the clock at a heartbeat, after its own promises."""
+        """The functions that are called with the clock time at a heartbeat, when the promises of
+        this source are pushed."""
         self.deliver: Callable[[Element], None] | None = None
         self._refuse = refuse
         self._period = _period(self.spec.punctuate, Timer)
@@ -63,8 +65,8 @@ class Feed:
         self._next_beat = now + self._beat if self._beat else None
 
     def due(self, rows: int = 1) -> int | None:
-        """Return the clock time at which so many rows, or the end, can be read; None if that is
-        not known."""
+        """Return the clock time at which ``rows`` rows, or the end, can be read; None if it is not
+        known."""
         if self.ended:
             return None
         return AT_ONCE if self.reader.ended else self.reader.due(rows)
@@ -116,7 +118,7 @@ class Feed:
                 timer()
             self._next_timer = _after(self._next_timer, self._period, now)
         if self._next_beat is not None and self._beat and self._next_beat <= now:
-            # A source whose rows are there to be read is not idle, and they may be below a beat.
+            # A source with rows to be read is not idle, and their times may be below the beat's.
             due = self.due()
             idle = due is None or due > now
             if not idle and self.spec.groups:

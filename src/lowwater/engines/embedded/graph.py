@@ -1,4 +1,4 @@
-"""The operator graph at run time: vertices joined by arcs, each arc a queue of elements.
+"""The operator graph at run time has vertices joined by arcs; each arc is a queue of elements.
 
 Time, rows and bytes are measured here, around kernels and stores, never inside them.
 """
@@ -93,19 +93,19 @@ class StepWatch(Protocol):
         one."""
 
     def worked(self, results: Sequence[Element], leaving: int) -> None:
-        """Note that the operator has done so; the clock does not show the time of the step yet.
+        """Note that the step is done, before the clock is charged for it.
 
-        ``leaving`` is the number of rows let out of a queue.
+        ``leaving`` is the number of rows that the step let out of a queue of updates.
         """
 
     def charged(self, nanoseconds: int, compared: int) -> None:
-        """Note that the clock shows the ``nanoseconds`` of the step, in which ``compared`` pairs of
-        rows were compared."""
+        """Note that the clock is charged ``nanoseconds`` for the step, in which ``compared`` pairs
+        of rows were compared."""
 
 
 TakeLateRows = Callable[[str, Chunk | None, list[LateRows]], None]
-"""Takes the rows of a stream that an operator found to be late, None if they are dropped, and the
-lines of their account."""
+"""A function that takes the name of a stream, the rows of it that an operator found to be late
+(None if they are dropped), and the lines of their account."""
 
 
 class Vertex(Member):
@@ -137,7 +137,7 @@ class Vertex(Member):
         return any(self.inputs)
 
     def execute(self) -> None:
-        """Take one element in, or do a portion of the work that is left, and emit what leaves."""
+        """Take one element in, or do a portion of the work that is left, and emit the results."""
         arc = next((each for each in self.inputs if each), None)
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons

@@ -1,4 +1,4 @@
-"""Outputs of a run: results to the sink, with their latency; late rows to the side output."""
+"""A run hands its results to the sink and measures their latency; late rows go to side outputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _write(sink: Sink, rows: Chunk, call: SinkCall) -> None:
 
 
 class Results:
-    """Hands results to the sink and measures how long after their arrival they leave."""
+    """Hands results to the sink and measures their latency."""
 
     def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, call: SinkCall, keep: int):
         self._sink, self._clock, self._call = sink, clock, call
@@ -66,7 +66,7 @@ class Results:
         return count_delivered(self._sink, self._delivered)
 
     def complete(self) -> None:
-        """Let the sink finish its work: every source has ended, or the run was stopped."""
+        """Make the sink finish its work, when every source has ended or the run was stopped."""
         complete(self._sink)
 
     def close(self) -> None:
@@ -76,7 +76,8 @@ class Results:
 
 
 def _arrival_column(plan: PhysicalPlan) -> str | None:
-    """Return the column of the result that holds when its rows arrived, if there is one."""
+    """Return the column of the result that holds the arrival times of rows; None if there is
+    none."""
     names = {each.source.arrival for each in plan.sources}
     if len(names) != 1:
         return None
@@ -85,7 +86,8 @@ def _arrival_column(plan: PhysicalPlan) -> str | None:
 
 
 class LateOutput:
-    """Late rows: handed to a sink, or kept in memory up to a limit."""
+    """The side output: it hands late rows to a sink, or keeps up to :data:`LATE_LIMIT` of them for
+    each stream."""
 
     def __init__(self, sink: Sink | None, call: SinkCall, keep: int):
         self._sink, self._call, self._keep = sink, call, keep
@@ -112,7 +114,7 @@ class LateOutput:
             )
 
     def rows(self, intake: Intake) -> Chunk:
-        """Return the late rows of a stream, as far as they are kept."""
+        """Return the late rows of a stream that are kept in memory."""
         kept = self._rows.get(intake.spec.name, [])
         return pl.concat([intake.nothing_refused(), *kept], how="diagonal")
 

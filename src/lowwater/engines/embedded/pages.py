@@ -1,11 +1,11 @@
-"""Pages: a chunk store that keeps the chunks under some names in files, all others in memory.
+"""A paged store is a chunk store that keeps the chunks of some names in files.
 
 Each of these chunks is written to a file of its own, in the Arrow IPC format, and read from there
 by :meth:`PagedStore.get`. The files are in a folder of the store's own, which is made with the
 first of them and removed with the store, whatever ends the run.
 
-Invariant: what is read is what was written, or an error names the file. ``rows`` and ``bytes``
-count what is in memory; ``disk_rows`` and ``disk_bytes`` count the rest.
+Invariant: a chunk is read as it was written, or an error names the file. ``rows`` and ``bytes``
+count the chunks in memory; ``disk_rows`` and ``disk_bytes`` count those in files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
 
 GUESS = 2_000_000
-"""The nanoseconds to write a page and read it back, as assumed until they are measured."""
+"""The nanoseconds assumed for writing a page and reading it back, until both are measured."""
 
 
 class _Page(NamedTuple):

@@ -1,4 +1,4 @@
-"""A run in this process, on a thread of its own or on the caller's."""
+"""An embedded run works in this process, on a thread of its own or on the caller's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowwater.stream.duration import nanoseconds
 
 
 class EmbeddedRun(Run):
-    """A query in this process."""
+    """The run of a query in this process."""
 
     def __init__(self, plan: PhysicalPlan, engine: EmbeddedEngine, sink: object):
         super().__init__(plan, engine.sink_call, isinstance(sink, MemorySink))

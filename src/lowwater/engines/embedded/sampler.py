@@ -1,4 +1,4 @@
-"""Sampler: how other threads read a run's metrics, which are taken between two steps of the run.
+"""A sampler lets other threads read a run's metrics, which are taken between two steps of it.
 
 A kernel in the middle of a step may hold a histogram that has grown in one column and not yet in
 the other. Invariant: the metrics are taken by the working thread between two steps, or by the

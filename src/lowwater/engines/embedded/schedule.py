@@ -1,11 +1,11 @@
-"""The order in which operators run: depth first (ETS §3), from the source that was read last.
+"""The schedule runs operators depth first (ETS §3), from the source that was read last.
 
 An execution step runs the current operator on one element; then the next operator is chosen:
 *Forward* to a successor that has input, else *Encore* on the same operator, else *Backtrack* to its
 predecessor. Work that operators defer is done when no input is left, and queues of updates are
 worked on, one portion at a time, when no source has anything to read.
 
-Invariant: between two readings of sources every arc is empty; what waits is in kernels.
+Invariant: between two readings of sources every arc is empty; rows that wait are in kernels.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.graph import Arc, Vertex
 
 READ_AT_ONCE = 20_000_000
-"""Nanoseconds for which sources that always have more are read before queues are worked on."""
+"""Nanoseconds for which sources that always have rows are read before queues are worked on."""
 
 
 class Schedule:
-    """Runs the operators of a plan until no arc holds anything."""
+    """Runs the operators of a plan until no arc holds an element."""
 
     def __init__(self, vertices: Iterable[Vertex], clock: Clock, between_steps: Callable[[], None]):
         vertices = list(vertices)
@@ -30,7 +30,7 @@ class Schedule:
         self._readings = self._reading_since = 0
 
     def run_from(self, arcs: Iterable[Arc]) -> None:
-        """Run operators until what is on these arcs has left or is in kernels."""
+        """Run operators until the elements on these arcs have left or are in kernels."""
         self._follow(arcs)
         for vertex in self._deferring:
             while vertex.kernel.has_work:
@@ -58,9 +58,9 @@ class Schedule:
     def may_read(self, sources: int) -> bool:
         """Return whether to read sources before queues are worked on.
 
-        Sources that always have more must not keep queues from being worked on: on a real clock
-        each of ``sources`` is read once, then all for 20 ms. On a virtual clock nothing arrives
-        while others are read.
+        Sources that always have rows must not keep queues from being worked on: on a real clock
+        each of ``sources`` is read once, then all for 20 ms. On a virtual clock no row arrives
+        while sources are read.
         """
         if not self._clock.real or not self.queues:
             return True

@@ -1,9 +1,9 @@
-"""Enabling timestamps (ETS §5): promises that sources make on demand, by the clock.
+"""Enabling timestamps (ETS §5) are promises that sources make on demand, by the clock.
 
 A request of an operator is followed back to the sources it depends on. A source that has nothing to
-read and is declared to make timestamps promises the requested mark if the clock has reached it;
-else the clock time at which it can is kept, for the engine to wake at. Latent time works the same
-way: there the clock is the operator that stamps rows.
+read and is declared to make timestamps promises the requested mark if the clock has reached it.
+Otherwise the engine keeps the clock time at which the source can promise the mark, and wakes then.
+Latent time works the same way; its source is the operator that stamps rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LatentClock:
         return mark * TICK
 
     def enable(self, attribute: str, mark: int, now: int) -> bool:
-        """Promise the clock if it has reached ``mark``; return whether that was done."""
+        """Promise the time of the clock if it has reached ``mark``; return whether it has."""
         if now // TICK < mark or not self.promise_now(now):
             return False
         for feed in self._feeds:
@@ -55,13 +55,13 @@ class LatentClock:
         return True
 
     def promise_now(self, now: int) -> bool:
-        """Promise the clock; return whether that is news."""
+        """Promise the time of the clock; return whether that is more than was promised before."""
         promises = self._vertex.call(self._kernel.enable, now)
         self._vertex.emit(promises)
         return bool(promises)
 
     def promise_last(self) -> None:
-        """Promise the time of the last rows."""
+        """Promise the time of the rows that were stamped last."""
         self._vertex.emit(self._vertex.call(self._kernel.promise_last))
 
 
@@ -85,7 +85,7 @@ def latent_clocks(vertices: dict[int, Vertex], feeds: Mapping[int, Feed]) -> dic
 
 
 class Timestamps:
-    """Makes enabling timestamps where operators hold something back."""
+    """Makes the enabling timestamps that release what operators hold back."""
 
     def __init__(self, vertices: dict[int, Vertex], feeds: Mapping[int, Feed]):
         self._vertices, self._feeds = vertices, feeds

@@ -1,6 +1,6 @@
-"""The Spark engine: the same kernels, hosted by Structured Streaming.
+"""The Spark engine runs the same kernels in Structured Streaming.
 
-This module loads without PySpark, so that it can say what is missing.
+This module loads without PySpark, so that it can name the packages that are missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from lowwater.errors import OptionError
 
 OLDEST_SPARK = (4, 3)
-"""The first version of Spark that has what the engine needs."""
+"""The first version of Spark on which the engine runs."""
 
 INSTALL = "pip install 'lowwater[spark]'"
 

@@ -1,4 +1,4 @@
-"""The environment in which Spark's JVM is started: its Java, its workers' Python, its logging."""
+"""Spark's JVM starts in an environment made here: Java, the workers' Python, and logging."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def environment(*, here: bool, start: bool) -> Iterator[None]:
         if start:
             changes |= {"JAVA_HOME": str(_java_home()), **_logging()}
         if here:
-            changes |= _at_home()
+            changes |= _local_workers()
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
     try:
@@ -140,7 +140,8 @@ def _logging() -> dict[str, str]:
     return {"SPARK_SUBMIT_OPTS": f"{options} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
 
 
-def _at_home() -> dict[str, str]:
+def _local_workers() -> dict[str, str]:
+    """Return the variables of workers on this machine, unless the user has set them."""
     changes = {}
     if "PYSPARK_PYTHON" not in os.environ:
         changes["PYSPARK_PYTHON"] = worker_python()

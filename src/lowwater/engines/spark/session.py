@@ -1,7 +1,7 @@
-"""Spark sessions: one made for lowwater, or the user's own made ready; and lowwater on a cluster.
+"""Spark sessions are made here, or prepared if they are the user's; lowwater is sent to workers.
 
 :func:`spark_session` is for users who have no session yet: it makes the settings with which small
-batches are fast, and silences Spark's logging.
+batches are fast, and turns Spark's logging off.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lowwater.errors import OptionError
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _STATES = "org.apache.spark.sql.execution.streaming.state"
 ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
-"""The one state store of Spark's that can keep what Python gives it."""
+"""The only state store of Spark's that can keep the state of Python operators."""
 
 _ROCKSDB_SETTINGS = "spark.sql.streaming.stateStore.rocksdb"
 _HDFS_BACKED = f"{_STATES}.HDFSBackedStateStoreProvider"
@@ -45,7 +45,7 @@ def spark_session(
     """Make a session with what lowwater needs and recommends, or get the one that runs.
 
     ``settings`` are Spark's own, ``**{"spark.driver.memory": "4g"}``; they replace those that are
-    recommended. Without ``master`` it is what Spark is configured for, else all cores of this
+    recommended. The default of ``master`` is Spark's configured one, else all cores of this
     machine.
     """
     require_spark()
@@ -190,14 +190,14 @@ def _remote(master: str | None, app_name: str, own: dict[str, str]) -> SparkSess
 def _recommended(master: str | None) -> dict[str, str]:
     settings = {
         STATE_STORE: ROCKSDB,
-        # What changed is written with each batch, the whole only now and then.
+        # Each batch writes the changes of the state; the whole state is written now and then.
         f"{_ROCKSDB_SETTINGS}.changelogCheckpointing.enabled": "true",
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch for Python ends at this many rows. A limit in bytes would be looked at after every
         # row, which costs more than the row.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-        # Files with times as every reader knows them; Spark's own choice is also slower to write.
+        # Every reader knows this type of times; Spark's default is also slower to write.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -209,7 +209,7 @@ def _recommended(master: str | None) -> dict[str, str]:
         settings["spark.sql.shuffle.partitions"] = str(_cores(master or ""))
         # A file of some megabytes is split evenly over the cores, a smaller one not at all.
         settings["spark.sql.files.openCostInBytes"] = str(2**20)
-        # One small JVM beside Python workers, on the same cores: the collector that takes least.
+        # The JVM shares its cores with Python workers, so it has the cheapest garbage collector.
         settings["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
     return settings
 

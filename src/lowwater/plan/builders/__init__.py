@@ -1,1 +1,1 @@
-"""Builders of logical nodes: arguments checked, each rule with its own message."""
+"""Builders check the arguments of an operation and return its logical node."""

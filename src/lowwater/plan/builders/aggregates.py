@@ -1,4 +1,4 @@
-"""Aggregate nodes, checked: windows, groups that end by progress, and aggregates."""
+"""Builders of aggregate nodes check windows, groups that end by progress, and aggregates."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ A_WINDOW = Term("window(...) before it", f"a window {_CLAUSE}")
 ONE = Term("window(...) before it", f"one {_CLAUSE}")
 
 Aggregates = Mapping[str, Formula | UserAggregate]
-"""Calls of aggregates, and aggregates of the user's own, by the names of the columns they give."""
+"""Calls of aggregates, and aggregates of the user's own, by the names of their output columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class OnChange:
-    """Windows of ``range`` ticks, one at every instant; they answer at instants at which the answer
-    changes."""
+    """A window of ``range`` ticks that moves with every row and answers when its answer changes."""
 
     range: int
 
@@ -238,14 +237,13 @@ def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str
     """Refuse windows that have no meaning over an update stream."""
     if not isinstance(clause.spec, WindowSpec) or clause.attribute == SEQUENCE:
         raise QueryError(
-            "windows of an update stream are of a length of time and slide by one; sessions,"
-            " windows of rows and those that slide on change have no newest that could stand for"
-            " the others"
+            "a window of an update stream has a length of time and slides by a length of time;"
+            " sessions, windows of rows and windows that slide on change do not replace each other"
         )
     if clause.closing != AT_ONCE:
         raise OptionError(
-            "flush=, keep= and table= are about windows that all close; of an update stream only"
-            " the newest of each key are worked on"
+            "flush=, keep= and table= are options of windows that are all answered; of an update"
+            " stream only the newest window of each key is answered"
         )
     missing = [name for name in by.key if name not in groups]
     if missing:
@@ -258,17 +256,17 @@ def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str
         )
     if by.complete_within is not None:
         raise OptionError(
-            "complete_within= is about rows that replace each other; of windows only the newest of"
-            " each key is worked on"
+            "complete_within= is an option of rows that replace each other; of windows only the"
+            " newest of each key is answered"
         )
     for name in (START, END):
         if name in node.schema:
-            raise QueryError(f"{name!r} is a column of windows; give yours another name")
+            raise QueryError(f"every window has a column {name!r}; give yours another name")
 
 
 def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[str, Progressing]:
-    """Return how the edges of windows progress; they are a range apart, at least a gap for
-    sessions."""
+    """Return the progress of window starts and ends, which are a range apart, in sessions at least
+    a gap."""
     if isinstance(spec, Session):
         return {START: Progressing(domain), END: Progressing(domain, behind={START: -spec.gap})}
     return {
@@ -289,7 +287,7 @@ def group_aggregated(
         "an aggregate without a window",
         "put ",
         ONE,
-        ", or select what is newest of each key as it is",
+        ", or select the newest row of each key without an aggregate",
     )
     for name in groups:
         node.need(name)
@@ -343,7 +341,7 @@ class _Measures:
 def _measures(
     node: Node, groups: Sequence[str], aggregates: Aggregates, time: str, on_change: bool
 ) -> _Measures:
-    """Return the aggregates over rows of a node, checked; ``first`` and ``last`` go by ``time``."""
+    """Return the checked aggregates over rows of a node; ``first`` and ``last`` are by ``time``."""
     if not aggregates:
         raise OptionError('agg needs at least one aggregate, for example agg(n="count(*)")')
     for name in groups:

@@ -1,11 +1,11 @@
-"""Corrections of answers by the rows that came too late for them.
+"""Corrections are made to answers by the rows that came too late for them.
 
-The query runs once more, over the late rows alone, of which none is late then. Its answers are
-merged with the earlier ones where the query allows that: counts and sums are added, of two extremes
-the greater one stays, and groups that had no answer get one.
+The query runs once more over the late rows alone, under a contract by which none of them is late.
+Its answers are merged with the earlier ones: counts and sums are added, the less of two minima and
+the greater of two maxima is kept, and a group without an answer gets one.
 
-Invariant: answers corrected by all late rows are those to all rows at once. A query for which that
-does not hold is refused; the error names the part of it that is in the way.
+Invariant: answers corrected by all late rows equal the answers over all rows. A query for which
+this does not hold is refused; the error names the part of the query that prevents it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lowwater.stream.element import SEQUENCE
 USABLE = (late.LATE, late.AHEAD)
 """Reasons of late rows that have a usable time."""
 
-_ADVICE = "ask the whole query again over kept rows and late rows together"
+_ADVICE = "run the whole query again over kept rows and late rows together"
 _ROWWISE = (nodes.FilterNode, nodes.ProjectNode, nodes.ApplyNode, nodes.UnionNode, nodes.OrderNode)
 _AGGREGATES = (nodes.WindowAggregateNode, nodes.GroupAggregateNode)
 
@@ -46,14 +46,14 @@ class Shape:
 
 
 def over_late_rows(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
-    """Return the same query over the late rows of its streams; streams that are not given have
-    none."""
+    """Return the same query over the late rows of its streams, by stream name; a stream that is not
+    given has none."""
     _check_rows(node)
     streams = {each.spec.name for each in update_builders.sources(node)}
     for name in given:
         if name not in streams:
             raise OptionError(unknown_name("stream", name, streams))
-    return _instead(node, given)
+    return _over_late_sources(node, given)
 
 
 def only_stream(node: Node) -> str:
@@ -67,10 +67,11 @@ def only_stream(node: Node) -> str:
     return names[0]
 
 
-def _instead(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
+def _over_late_sources(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
     if isinstance(node, nodes.SourceNode):
         return _late_source(node, given.get(node.spec.name))
-    return dataclasses.replace(node, inputs=tuple(_instead(each, given) for each in node.inputs))
+    inputs = tuple(_over_late_sources(each, given) for each in node.inputs)
+    return dataclasses.replace(node, inputs=inputs)
 
 
 def _late_source(node: nodes.SourceNode, rows: pl.DataFrame | None) -> Node:
@@ -98,15 +99,18 @@ def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
     return QueryError(f"answers of this query cannot be corrected: {part}, {why}; {advice}")
 
 
-def _check_rows(node: Node, above: bool = False) -> None:
-    """Refuse a query that late rows alone cannot correct; ``above`` is True below an aggregate."""
+def _check_rows(node: Node, aggregated: bool = False) -> None:
+    """Refuse a query that late rows alone cannot correct.
+
+    ``aggregated`` is True if an aggregate reads the rows of the node.
+    """
     if node.updates is not None:
         why = "and a row that is late is older than what its key shows"
         raise _refuse("it is over update streams", why, "there is nothing to correct")
     if isinstance(node, nodes.AnyJoin):
         raise _refuse("it joins", "and a late row may match rows that are gone")
     if isinstance(node, nodes.DistinctNode):
-        raise _refuse("it keeps distinct rows", "and which were there before is forgotten")
+        raise _refuse("it keeps distinct rows", "and the rows that it has seen are no longer known")
     if isinstance(node, nodes.SessionNode):
         raise _refuse("it has sessions", "and a late row may make two of them one")
     if isinstance(node, nodes.SlidingNode):
@@ -114,24 +118,25 @@ def _check_rows(node: Node, above: bool = False) -> None:
     if isinstance(node, nodes.StampNode) or (
         isinstance(node, nodes.SourceNode) and node.spec.stamp != "external"
     ):
-        raise _refuse("its rows are stamped on arrival", "so that none is late", "there is nothing")
+        why = "so that none is late"
+        raise _refuse("its rows are stamped on arrival", why, "there is nothing to correct")
     if isinstance(node, nodes.WindowAggregateNode) and node.attribute == SEQUENCE:
         raise _refuse("its windows count rows", "and a late row would move all rows after it")
     aggregates = isinstance(node, _AGGREGATES)
-    if aggregates and above:
-        raise _refuse("it aggregates aggregates", "and those below were passed on uncorrected")
+    if aggregates and aggregated:
+        raise _refuse("it aggregates aggregates", "and the inner ones were passed on uncorrected")
     if not (aggregates or isinstance(node, (*_ROWWISE, nodes.SourceNode))):
-        raise _refuse(f"it has a {type(node).__name__}", "of which nothing is known")
+        raise _refuse(f"it has a {type(node).__name__}", "which has no rule for corrections")
     if isinstance(node, nodes.FilterNode | nodes.ApplyNode | nodes.UnionNode) and _aggregated(node):
         part = {
             nodes.FilterNode: "it chooses among answers (HAVING, or where after agg)",
             nodes.ApplyNode: "it applies a function to answers",
             nodes.UnionNode: "it unites answers",
         }[type(node)]
-        advice = "take that part away, correct, and do it to the corrected answers"
-        raise _refuse(part, "and those it is about are incomplete", advice)
+        advice = "leave that part out, correct, and apply it to the corrected answers"
+        raise _refuse(part, "and the answers it reads are incomplete", advice)
     for each in node.inputs:
-        _check_rows(each, above or aggregates)
+        _check_rows(each, aggregated or aggregates)
 
 
 def _aggregated(node: Node) -> bool:
@@ -139,7 +144,7 @@ def _aggregated(node: Node) -> bool:
 
 
 def shape(node: Node) -> Shape | None:
-    """Return how answers of a query are merged; None if they are rows, one for each row."""
+    """Return the columns by which answers are merged; None if a late row only adds an answer."""
     _check_rows(node)
     return _shape(node) if _aggregated(node) else None
 
@@ -156,26 +161,26 @@ def _shape(node: Node) -> Shape:
         if call is None or call.distinct or function not in ("count", "sum", "min", "max"):
             own = "your own" if call is None else text.removesuffix(f" AS {each.name}")
             advice = (
-                "ask for sum and count, and divide them afterwards"
+                "select sum and count, and divide them afterwards"
                 if function == "avg"
                 else "leave it out: count, sum, min and max can be corrected"
             )
-            raise _refuse(f"{each.name} is {own}", "and two such values do not make one", advice)
+            raise _refuse(f"{each.name} is {own}", "and two such values cannot be merged", advice)
         merged[each.name] = function
     edges = (START, END) if isinstance(node, nodes.WindowAggregateNode) else ()
     return Shape((*edges, *node.groups), merged)
 
 
 def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
-    """Return the shape under new names; refuse computed columns, and that a needed one is left
-    out."""
+    """Return the shape under the columns' new names; refuse computed columns, and a projection that
+    lacks a key column."""
     keys, merged, shown = [], {}, set()
     for name, item in node.items:
         if not item.polars.meta.is_column():
             raise _refuse(
                 f"{name} is computed from answers ({item.text})",
                 "and they are incomplete",
-                "ask for what it is computed from, correct, and compute it then",
+                "select what it is computed from, correct, and compute it afterwards",
             )
         column = item.polars.meta.output_name()
         shown.add(column)
@@ -189,7 +194,7 @@ def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
     if lost:
         raise _refuse(
             f"it does not show {lost[0]}",
-            "so that nobody knows which answer is corrected",
+            "by which an answer and its correction are matched",
             f"select {lost[0]} too",
         )
     return Shape(tuple(keys), merged)

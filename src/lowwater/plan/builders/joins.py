@@ -1,4 +1,4 @@
-"""Join nodes, checked: equal columns, bounds of times, names of columns."""
+"""Builders of joins of two inputs check equal columns, bounds of times and names of columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from lowwater.stream.time_domain import TimeDomain
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Both times of a join lie in the same stretch of ``width``; stretches begin at time 0."""
+    """A bound by which both times lie in the same stretch of ``width``; stretches begin at time
+    0."""
 
     width: Duration
 
@@ -88,14 +89,16 @@ def joined(
 ) -> Node:
     """Return the join of two inputs, bounded on progressing attributes.
 
-    With ``options``, a join of equal times measures its inputs; without them it goes by promises
-    alone, if there are any.
+    A join of equal times measures the disorder of its inputs if ``options`` are given or an input
+    promises nothing; otherwise it drops rows by promises alone.
     """
     if how not in KINDS:
         raise OptionError(f"how= is one of {', '.join(map(repr, KINDS))}, not {how!r}")
     pairs = _pairs(left, right, on)
     if update_builders.both(left, right):
-        oblivious_builders.refuse_beside(options, "leave these out: one row of each key is kept")
+        oblivious_builders.refuse_beside(
+            options, "leave them out: of update streams, one row of each key is kept"
+        )
         equal = oblivious_builders.best_times((left, right), pairs)
         if within is None and times is None and equal is None:
             update_builders.check_join(left, right, pairs, how, ordering is not None)
@@ -104,7 +107,7 @@ def joined(
     domain = common_domain((left, right), (left_time, right_time))
     reach = _reach(domain, pairs, within, left_time, right_time)
     if within is not None:
-        oblivious_builders.refuse_beside(options, "leave within= out, or these")
+        oblivious_builders.refuse_beside(options, "leave within= out, or these options")
         oblivious_builders.refuse_unpromised(
             (left, right), (left_time, right_time), "a join with within="
         )
@@ -135,10 +138,10 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     times = (left_time, time_right)
     if how == "inner" and match.reach == Band(0, 0) and not updates:
-        measure = oblivious_builders.measured((left, right), match.times, match.options)
+        measure = oblivious_builders.measuring_options((left, right), match.times, match.options)
         if measure is not None:
             oblivious_builders.refuse_order(match.ordering, left_time)
-            return oblivious_builders.measuring(
+            return oblivious_builders.measuring_join(
                 (left, right),
                 keys=match.on,
                 times=match.times,
@@ -151,7 +154,7 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
             )
     else:
         what = "a join of times near each other" if how == "inner" else f"a {how} join"
-        oblivious_builders.refuse_beside(match.options, "how= is 'inner' then")
+        oblivious_builders.refuse_beside(match.options, "use how='inner', or leave them out")
         oblivious_builders.refuse_unpromised((left, right), match.times, what)
     carried: tuple[Carried, ...] = ()
     if 0 in kind.whole:
@@ -216,8 +219,8 @@ def newest(
 
 
 def results_in_order(node: Node, ordering: Ordering) -> Node | None:
-    """Return the same rows with the results of their join in order; None if they come from no
-    join."""
+    """Return a join with its results in order, under the filters above it; None if the rows do not
+    come from a join."""
     if isinstance(node, nodes.AnyJoin):
         return in_order(node, ordering)
     if not isinstance(node, nodes.FilterNode):
@@ -231,7 +234,8 @@ def results_in_order(node: Node, ordering: Ordering) -> Node | None:
 def _progress(
     inputs: tuple[Node, Node], match: Match, times: tuple[str, str], carried: tuple[Carried, ...]
 ) -> dict[str, Progressing]:
-    """Return the columns of a join that progress, and how far they can be behind each other."""
+    """Return the columns of a join that progress, with the most ticks that each can be behind the
+    others."""
     whole, domain = KINDS[match.how].whole, inputs[0].progressing(match.times[0], "a join")
     both = frozenset() if whole else frozenset(times)
     progress = {
@@ -321,8 +325,8 @@ def _reach(
 def _join_columns(
     left: Node, right: Node, pairs: Sequence[tuple[str, str]], suffix: str
 ) -> tuple[dict[str, str], dict[str, str], dict[str, pl.DataType]]:
-    """Return the inside names of right columns, the merged key columns, and the output's
-    columns."""
+    """Return the names that right columns have inside the join, by column; the inside name of each
+    key column that both sides share; and the columns of the output."""
     shared = {two for one, two in pairs if one == two}
     names: dict[str, str] = {}
     schema = dict(left.schema)

@@ -1,4 +1,4 @@
-"""Nodes of joins over many inputs, checked: equal columns, windows, times, names of columns."""
+"""Builders of joins of many inputs check equal columns, windows, times and names of columns."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def joined_together(
 ) -> Node:
     """Return the join of many inputs, bounded on a progressing attribute of each.
 
-    With ``options``, a join without a window measures its inputs; without them it goes by promises
-    alone, if there are any.
+    A join without a window measures the disorder of its inputs if ``options`` are given or an input
+    promises nothing; otherwise it drops rows by promises alone.
     """
     if len(inputs) < 2:
         raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
@@ -56,13 +56,15 @@ def joined_together(
     domain = common_domain(inputs, chosen)
     windows = _windows(domain, len(inputs), keys, chosen, within)
     if within is not None:
-        oblivious_builders.refuse_beside(options, "leave within= out, or these")
+        oblivious_builders.refuse_beside(options, "leave within= out, or these options")
         oblivious_builders.refuse_unpromised(inputs, chosen, "a join with within=")
     columns = _columns(inputs, keys, _suffixes(suffixes, len(inputs)))
-    how = oblivious_builders.measured(inputs, chosen, options) if within is None else None
+    how = None
+    if within is None:
+        how = oblivious_builders.measuring_options(inputs, chosen, options)
     if how is not None:
         oblivious_builders.refuse_order(ordering, columns.out(0, chosen[0]))
-        return oblivious_builders.measuring(
+        return oblivious_builders.measuring_join(
             inputs,
             keys=keys,
             times=chosen,
@@ -159,8 +161,7 @@ def _windows(
     windows = tuple(domain.ticks(each, "within=") for each in within)
     if min(windows) < 0:
         raise OptionError(
-            f"within={within!r} is empty: no row is later than the latest one, so that no window"
-            " may be below zero"
+            f"within={within!r} has a window below zero; a window of 0 joins equal times"
         )
     return windows
 
@@ -191,14 +192,15 @@ class _OutputColumns:
         return self.merged.get(inside, inside)
 
     def own(self, at: int) -> dict[str, str]:
-        """Return the columns of an input that come out as its own."""
+        """Return the output names of an input's columns, without those merged into another's."""
         return {name: out for name, out in self.names[at].items() if out not in self.merged}
 
 
 def _columns(
     inputs: Sequence[Node], keys: Sequence[tuple[str, ...]], suffixes: Sequence[str]
 ) -> _OutputColumns:
-    """Return the names of columns; a key column of one name in several inputs comes out once."""
+    """Return the names of columns; a key column that several inputs call alike is in the output
+    once."""
     found = _OutputColumns([], {}, {})
     for at, (node, suffix) in enumerate(zip(inputs, suffixes, strict=True)):
         names: dict[str, str] = {}
@@ -234,7 +236,7 @@ def _progress(
     places: Sequence[tuple[int, str, str]],
     domain: TimeDomain,
 ) -> dict[str, Progressing]:
-    """Return the columns that progress, and how far they can be behind each other."""
+    """Return the columns that progress, with the most ticks that each can be behind the others."""
     behind: dict[str, dict[str, int]] = {out: {} for _, _, out in places}
     for (at, name, out), (there, column, other) in product(places, places):
         lag = lag_between(inputs, times, windows[at], (at, name), (there, column))
@@ -249,8 +251,8 @@ J = TypeVar("J", bound=nodes.AnyJoin)
 
 
 def in_order(node: J, ordering: Ordering) -> J:
-    """Return the same join with its results in order; columns far behind their time no longer
-    progress."""
+    """Return the same join with its results in order; a column that can be behind the time of its
+    row without bound no longer progresses."""
     if node.updates is not None:
         update_builders.refuse_order(node)
     if node.oblivious is not None:
@@ -263,7 +265,8 @@ def in_order(node: J, ordering: Ordering) -> J:
 
 
 def common_domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
-    """Return the domain of the times of a join, one of each input; refuse unlike ones."""
+    """Return the domain that the times of a join, one of each input, have in common; refuse times
+    of different domains."""
     domains = [node.progressing(time, "a join") for node, time in zip(inputs, times, strict=True)]
     for time, domain in zip(times, domains, strict=True):
         if domain != domains[0]:
@@ -275,7 +278,7 @@ def common_domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
 
 
 def check_types(inputs: Sequence[Node], names: Sequence[str]) -> None:
-    """Refuse columns of a join, one of each input, that are not of one type."""
+    """Refuse columns that a join compares, one of each input, if their types differ."""
     types = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
     for name, dtype in zip(names, types, strict=True):
         if dtype != types[0]:

@@ -1,9 +1,10 @@
-"""Joins of equal times without a window: those that measure the disorder of their inputs.
+"""Builders of joins of equal times without a window decide which joins measure their inputs.
 
-A join of equal progressing attributes drops rows by promises, exactly, if all inputs make some and
-no option lets it measure. Otherwise it measures how disordered its inputs are (WO-Join). Such a
-join makes true promises about its results, and operators after it wait for those. Only the question
-*whether a join measures* is answered by the streams below it.
+A join of equal progressing attributes drops rows by promises, exactly, if all its inputs make
+promises and no option lets it measure. Otherwise it estimates its marks from the disorder that it
+measures (WO-Join). The promises that such a join makes about its results are true, so operators
+after it use them like any others; only the decision *whether a join measures* depends on the
+streams below it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def options_of(
 def unpromised(node: Node, column: str, through: bool = False) -> list[tuple[str, str]]:
     """Return the streams without promises that a progressing column depends on, with their columns.
 
-    A join that measures makes promises of its own; ``through`` looks below it as well.
+    A join that measures makes promises of its own, so streams below it count only if ``through``.
     """
     return [
         (source.spec.name, name)
@@ -76,7 +77,7 @@ def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.Sou
 
 def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
     """Return the columns of a node's inputs that one of its progressing columns depends on."""
-    if isinstance(node, nodes.AnyJoin):  # whatever a row met, all times say when it was dropped
+    if isinstance(node, nodes.AnyJoin):  # the marks of all times decide when any row is dropped
         if node.oblivious is not None and not through:
             return []
         times = list(zip(node.inputs, node.times, strict=True))
@@ -92,10 +93,10 @@ def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
 
 
 def rooted(node: Node, column: str) -> tuple[Node, str]:
-    """Return the node and column that a progressing column comes from, but for rows left out and a
-    constant added.
+    """Follow a progressing column down through filters, distinct and added constants.
 
-    Some of the rows are no more disordered than all of them.
+    Return the node and the column that are reached. A bound on the disorder there holds for the
+    column too, because some of the rows are no more disordered than all of them.
     """
     while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
         if isinstance(node, nodes.ProjectNode):
@@ -107,31 +108,31 @@ def rooted(node: Node, column: str) -> tuple[Node, str]:
     return node, column
 
 
-def known_of(node: Node, column: str) -> Unpromised:
-    """Return the facts stated about an attribute of a source; none for other columns."""
+def declared_facts(node: Node, column: str) -> Unpromised:
+    """Return the facts declared about an attribute of a source; none for other columns."""
     contract = node.spec.contracts.get(column) if isinstance(node, nodes.SourceNode) else None
     return contract if isinstance(contract, Unpromised) else Unpromised()
 
 
 def disorder_of(node: Node, column: str) -> int | None:
     """Return the scrambling factor of an input of a join, in rows; None if it does not follow from
-    stated facts."""
+    declared facts."""
     found = _bounded(node, column)
     return None if found is None else found.disorder
 
 
 def _bounded(node: Node, column: str) -> InputTraits | None:
-    """Return the sure traits of an input; results of joins have theirs by Theorem 3.1. Rates are
-    not used."""
+    """Return the disorder and multiplicity of an input, in rows; None if declared facts do not give
+    them. Those of a join's results follow by Theorem 3.1; the rates in the traits are not used."""
     node, column = rooted(node, column)
     if isinstance(node, nodes.AnyJoin) and node.oblivious is not None:
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
         sure = [each for each in inputs if each is not None]
         return joined(sure) if len(sure) == len(inputs) else None
-    known = known_of(node, column)
+    known = declared_facts(node, column)
     if known.disorder is None:
         return None
-    # Rows of one value are apart by no more than the scrambling factor.
+    # Rows with the same time are at most the scrambling factor apart.
     most = known.disorder + 1 if known.multiplicity is None else known.multiplicity
     return InputTraits(1.0, known.disorder, most)
 
@@ -139,10 +140,11 @@ def _bounded(node: Node, column: str) -> InputTraits | None:
 # ---- which joins measure -----------------------------------------------------------------------
 
 
-def measured(
+def measuring_options(
     inputs: Sequence[Node], times: Sequence[str], given: Oblivious | None
 ) -> Oblivious | None:
-    """Return how a join of equal times measures its inputs; None if it goes by promises alone."""
+    """Return the options of a join of equal times that measures its inputs; None if the join drops
+    rows by promises alone."""
     below = (unpromised(node, time, True) for node, time in zip(inputs, times, strict=True))
     if given is None and not any(below):
         return None
@@ -150,7 +152,7 @@ def measured(
     return replace(given or Oblivious(), disorder=known)
 
 
-def measuring(
+def measuring_join(
     inputs: Sequence[Node],
     *,
     keys: tuple[tuple[str, ...], ...],
@@ -162,8 +164,8 @@ def measuring(
     how: Oblivious,
     origin: str,
 ) -> Node:
-    """Return a join of equal times that measures its inputs; its times progress, and nothing
-    else."""
+    """Return a join of equal times that measures its inputs; of its columns only the times
+    progress."""
     inside = [each[time] for each, time in zip(names, times, strict=True)]
     outs = list(dict.fromkeys(merged.get(name, name) for name in inside))
     domain = inputs[0].progressing(times[0], "a join")
@@ -215,16 +217,17 @@ def refuse_unpromised(inputs: Sequence[Node], times: Sequence[str], what: str) -
             )
 
 
-def refuse_beside(given: Oblivious | None, unless: str) -> None:
-    """Refuse options of joins without a window on a join that is bounded otherwise."""
+def refuse_beside(given: Oblivious | None, remedy: str) -> None:
+    """Refuse options of joins without a window on a join that has one, or that keeps rows by key;
+    ``remedy`` ends the message."""
     if given is not None:
         raise OptionError(
-            f"{OPTIONS} are about inner joins of equal times, which need no window; {unless}"
+            f"{OPTIONS} are options of inner joins of equal times without a window; {remedy}"
         )
 
 
 def refuse_order(ordering: Ordering | None, time: str) -> None:
-    """Refuse an order that goes by promises of the inputs."""
+    """Refuse an order of results for a join that measures its inputs: it needs promises."""
     if ordering is not None:
         raise OptionError(
             "results in order of their times need promises, and this join measures its inputs:"

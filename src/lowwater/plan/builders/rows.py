@@ -1,4 +1,4 @@
-"""Row-wise, union, distinct and order nodes, checked, with a message for every broken rule."""
+"""Builders of row-wise, union, distinct and order nodes check their arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lowwater.stream.time_domain import BUCKETS, TimeDomain
 
 
 def stamped(node: Node, latent: str | None) -> Node:
-    """Return a node with a time: latent rows are stamped here, in a column of this name."""
+    """Return a node that has a main time; latent rows are stamped in the column ``latent``."""
     return node if latent is None or node.time is not None else nodes.StampNode.of(node, latent)
 
 
@@ -41,7 +41,7 @@ def projected(
     keep: bool = False,
     origin: str,
 ) -> Node:
-    """Return some columns as they are, and columns computed; ``keep`` keeps all others too."""
+    """Return the named columns unchanged and the computed ones; ``keep`` keeps all others too."""
     items = {name: Expression.of_column(name, node.schema[name]) for name in node.schema if keep}
     for name in columns:
         items[name] = Expression.of_column(name, node.need(name))
@@ -73,7 +73,7 @@ def projected(
 
 
 def renamed(node: Node, names: Mapping[str, str], origin: str) -> Node:
-    """Return a node whose columns are called otherwise; ``names`` maps new names to old ones."""
+    """Return a node with renamed columns; ``names`` maps new names to old ones."""
     columns = {
         new: Expression.of_column(old, node.schema[old], _quoted(old)) for new, old in names.items()
     }
@@ -128,7 +128,7 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
 def _related(
     node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
 ) -> dict[str, Progressing]:
-    """Return the derived columns with how far they can be behind each other."""
+    """Return the derived columns, each with the most ticks that it can be behind the others."""
     usable = [n for n, each in progress.items() if not each.nullable and not derived[n].numbered]
     found = dict(progress)
     for name in usable:
@@ -139,10 +139,10 @@ def _related(
 
 
 def _lag(node: Node, one: Derivation, two: Derivation) -> int | None:
-    """Return the ticks that a derived column can be behind another; None for no bound.
+    """Return the most ticks that a derived column can be behind another; None for no bound.
 
-    It is as far behind as any of its sources, the greatest of several as far as the one that is
-    least behind, and further by as much as it is rounded.
+    The least of several sources is behind by the largest of their lags, the greatest of several by
+    the smallest. Rounding to a bucket adds up to the bucket's width less one tick.
     """
     if any(node.progress[name].nullable for name, _ in (*one.sources, *two.sources)):
         return None
@@ -176,7 +176,8 @@ def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
 
 
 def _with_nulls(node: Node, found: Derivation) -> Derivation:
-    """Return a derivation; of several times that may be null, the greatest may be any one."""
+    """Return a derivation; if a source may be null, any source may be the greatest that is not, so
+    the column progresses like the least of them."""
     if any(node.progress[source].nullable for source, _ in found.sources):
         return Derivation(found.sources, "least")
     return found
@@ -219,7 +220,8 @@ def applied(
 def united(inputs: Sequence[Node], origin: str, prefer: Node | str | None = None) -> Node:
     """Return the union of several inputs; of update streams, the newest row of each key.
 
-    ``prefer`` is the update stream whose row counts where two have a row of one key and time.
+    ``prefer`` is the update stream whose row is shown if two streams have a row of one key and
+    time.
     """
     if len(inputs) < 2:
         raise OptionError("union needs at least two streams")
@@ -280,7 +282,7 @@ def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
     update_builders.refuse(
         [node],
         "distinct",
-        "its rows replace each other already, and of a key and time there is one",
+        "its rows replace each other already: there is one row of each key and time",
     )
     key = tuple(columns) or tuple(node.schema)
     for name in key:

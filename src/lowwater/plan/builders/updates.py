@@ -1,4 +1,4 @@
-"""Update streams in a query: the place of their queue, and the operators that may follow it.
+"""Builders of update streams place their queues, and refuse operators that cannot follow them.
 
 A queue stands right behind the source, so that the operators after it work on the newest rows only
 (UpStream §3.2). Where a window or a union follows, the queue stands there instead, because windows
@@ -32,8 +32,8 @@ def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> No
         dtype = node.need(name, "update key column")
         if dtype.is_nested() or dtype.is_float():
             raise QueryError(
-                f"update key column {name!r} has type {dtype}, whose values are no names; cast it"
-                " to a string or an integer"
+                f"update key column {name!r} has type {dtype}, whose values cannot identify a key;"
+                " cast it to a string or an integer"
             )
     _check_weights(node, by)
     if node.time is None:
@@ -54,8 +54,8 @@ def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> No
 
 
 def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> Updates:
-    """Return the options with the checked condition that deletes keys; refuse a time without
-    promises."""
+    """Return the options with the checked condition that deletes keys; refuse options that forget
+    keys over a time about which nothing is promised."""
     if not by.forgets:
         return by
     said = EXPIRE if by.expire is not None else DELETE_WHEN
@@ -64,9 +64,9 @@ def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> 
         if source.time is not None and not source.spec.promises(source.time):
             raise QueryError(
                 said,
-                " goes by what is promised of times, and nothing is promised about"
-                f" {source.time} of {source.spec.name}; say progress=lw.within(...) or"
-                " lw.learned(...) of it",
+                " needs promises about times, and nothing is promised about"
+                f" {source.time} of {source.spec.name}; declare progress=lw.within(...) or"
+                " lw.learned(...)",
             )
     expire_of(by, domain)
     if by.delete_when is None or deletes is None:
@@ -77,7 +77,7 @@ def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> 
     if not names:
         raise QueryError(
             DELETE_WHEN.given(by.delete_when),
-            " is about no column; it is a condition on a row whose key is gone",
+            " reads no column; it is a condition on a row that deletes its key",
             about=DELETE_WHEN,
         )
     columns = tuple((name, name) for name in names)
@@ -145,15 +145,15 @@ def before_queue(node: Node) -> list[Node]:
     if isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
         return [replace(node, inputs=(each,)) for each in before_queue(node.inputs[0])]
     raise QueryError(
-        "windows and unions of update streams go over their rows, filtered and computed; here"
-        " they would go over answers"
+        "windows and unions of update streams read rows that are filtered or computed; here they"
+        " would read answers"
     )
 
 
 def without_queue(node: Node) -> Node:
     """Return the rows of an update stream before its queue, for a queue that stands later.
 
-    Of several inputs, the first row of a key and time counts.
+    If several inputs have a row of one key and time, the first of these rows is kept.
     """
     found = before_queue(node)
     if len(found) == 1:
@@ -177,8 +177,8 @@ def parts_of_union(inputs: Sequence[Node]) -> list[list[Node]]:
     for each in inputs:
         if each.updates is None or by is None:
             raise QueryError(
-                "union: some of these are update streams and some are not; say of the others by"
-                " which key their rows are updates, updates('k') for example"
+                "union: some of these are update streams and some are not; give the others their"
+                " update key, updates('k') for example"
             )
         if each.updates != by:
             raise QueryError(
@@ -224,7 +224,7 @@ def preferred(
     if prefer is None:
         return before
     if before is not None:
-        raise QueryError("union: prefer= is said already of streams united before; say it once")
+        raise QueryError("union: prefer= is given for streams united before; give it once")
     if isinstance(prefer, str):
         found = [at for at, each in enumerate(rows) if prefer in _stream_names([each])]
     else:
@@ -237,8 +237,8 @@ def preferred(
 
 
 def _preferred_before(inputs: Sequence[Node], parts: Sequence[Sequence[Node]]) -> int | None:
-    """Return the input that a stream which is a union itself prefers, as an input of the whole
-    union."""
+    """Return the input that one of the streams, itself a union, prefers, by its number among the
+    inputs of the whole union; None if none does."""
     found, first = [], 0
     for node, own in zip(inputs, parts, strict=True):
         prefer = _queue(node).prefer
@@ -264,7 +264,7 @@ def _stream_names(rows: Sequence[Node]) -> list[str]:
 
 
 def both(left: Node, right: Node) -> bool:
-    """Return True if two inputs are update streams; their join is one then."""
+    """Return True if two inputs are update streams; their join is then an update stream too."""
     return left.updates is not None and right.updates is not None
 
 
@@ -277,8 +277,8 @@ def check_join(
     assert right.updates is not None
     if how != "inner":
         raise QueryError(
-            f"a {how} join of update streams would go by whether a row has a partner, which the"
-            " next update may change, and nothing takes back what was shown; join them inner"
+            f"a {how} join of update streams is refused: the next update may change whether a row"
+            " has a partner, and a result that was shown is not taken back; use an inner join"
         )
     if ordered:
         refuse_order(left)
@@ -358,10 +358,10 @@ def _stamps(node: Node) -> tuple[str, ...]:
     return below if all(name in node.schema for name in below) else ()
 
 
-def lives(node: Node, names: Sequence[str]) -> tuple[int | None, ...]:
+def lifetimes(node: Node, names: Sequence[str]) -> tuple[int | None, ...]:
     """Return the ticks after which rows of an update stream expire, for each of some time columns;
     None for never."""
-    known = _lives(node)
+    known = _lifetimes(node)
     others = [life for life in known.values() if life is not None]
     return tuple(known.get(name, min(others, default=None)) for name in names)
 
@@ -374,12 +374,13 @@ def may_delete(node: Node) -> bool:
     )
 
 
-def _lives(node: Node) -> dict[str, int | None]:
+def _lifetimes(node: Node) -> dict[str, int | None]:
+    """Return the time columns of an update stream, each with its lifetime in ticks."""
     if isinstance(node, nodes.UpdateNode | nodes.WindowAggregateNode):
         assert node.updates is not None
         assert node.time is not None
         return {node.time: expire_of(node.updates, node.progress[node.time].domain)}
-    below = [_lives(each) for each in node.inputs]
+    below = [_lifetimes(each) for each in node.inputs]
     if isinstance(node, nodes.ProjectNode):
         return {node.copied[name]: life for name, life in below[0].items() if name in node.copied}
     if not isinstance(node, nodes.JoinNode | nodes.NewestJoinNode):
@@ -403,8 +404,8 @@ def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
     lost = [name for name in key if name not in kept]
     if lost:
         raise QueryError(
-            f"the update key ({', '.join(key)}) stays with its rows, or nobody knows which one a"
-            f" row replaces; {how.format(lost[0])}"
+            f"the update key ({', '.join(key)}) must stay with its rows, because a row replaces the"
+            f" one with the same key; {how.format(lost[0])}"
         )
 
 
@@ -414,7 +415,7 @@ def refuse(inputs: Sequence[Node], what: str, *instead: str | Term) -> None:
     for each in inputs:
         if each.updates is not None:
             raise QueryError(
-                f"{what} over an update stream would be of whatever rows are left of it under"
+                f"{what} over an update stream would depend on which rows are given up under"
                 " load; ",
                 *instead,
             )

@@ -1,1 +1,1 @@
-"""The language of expressions: functions, their types, and what Polars computes for them."""
+"""The language of expressions has functions with types; Polars expressions compute them."""

@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST: values converted to another type, or none where they do not fit."""
+"""CAST and TRY_CAST convert values; one that does not fit ends the run, or becomes null."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _type(call: FunctionCall, to: exp.DataType) -> pl.DataType:
     numbers = [each.name for each in given]
     if len(numbers) > 2 or not all(each.isdigit() for each in numbers):
         raise call.wrong(
-            "DECIMAL takes how many digits there are, and how many of them are decimals"
+            "DECIMAL takes the number of digits, and the number of them behind the point"
         )
     precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
     if not 1 <= precision <= 38 or scale > precision:
@@ -210,7 +210,7 @@ _EXACT = Context(prec=100)
 
 
 def _number(text: str) -> Decimal | None:
-    """Return the number that a text is; None if it is none."""
+    """Return the number that a text spells; None if it spells none."""
     found = _NUMBER.fullmatch(text)
     try:
         number = Decimal(found[1].replace("_", "")) if found else None
@@ -269,7 +269,7 @@ def as_text(call: FunctionCall, at: int) -> Value:
     if dtype.is_float():
         return replace(derived(_float_text(value.expr, dtype), pl.String(), [value]), failures=())
     if not (value.is_number or dtype == pl.Boolean()):
-        raise call.wrong(f"{named(dtype)} has no text", at)
+        raise call.wrong(f"{named(dtype)} cannot be converted to a text", at)
     return replace(derived(value.expr.cast(pl.String), pl.String(), [value]), failures=())
 
 

@@ -1,7 +1,7 @@
-"""The compiler: from trees of expressions to Polars expressions.
+"""The compiler turns trees of expressions into Polars expressions.
 
 Every kind of tree in the language is listed here or among the functions, with all its arguments;
-others are refused at their place.
+any other tree is refused at its place.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from lowwater.plan.language.value import FunctionCall, Unfit, Value, null, numbe
 from lowwater.plan.text_places import wrong
 
 Schema = Mapping[str, pl.DataType]
-_SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
+_WITHOUT_MEANING = frozenset({"_type", "safe", "typed", "big_int"})
 
 
 class ExpressionCompiler:
     """A compiler of trees over the columns of a schema.
 
-    Errors underline a tree's place in ``text``, or that of the trees ``near`` if it has none.
+    Errors underline a tree's place in ``text``; if it has none, that of the first tree of ``near``
+    that has one.
     """
 
     def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
@@ -87,7 +88,7 @@ class ExpressionCompiler:
                 value = self._called(tree)
             else:
                 given = {key for key, each in tree.args.items() if each not in (None, False, [])}
-                if surplus := given - _SAYS_NOTHING - set(known.split()):
+                if surplus := given - _WITHOUT_MEANING - set(known.split()):
                     raise Unfit(f"{' and '.join(sorted(surplus))} is not understood here")
                 value = handler(tree)
             if value.months is not None and not isinstance(tree, exp.Interval | exp.Paren):

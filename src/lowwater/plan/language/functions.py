@@ -1,6 +1,6 @@
-"""The functions of the language: names, arguments, and the rules that compute them.
+"""These tables list the functions of the language, with arguments and the rules that compute them.
 
-Nothing that is not in these tables is part of the language.
+A function that is not listed here is not part of the language.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Function:
     most: int
     rule: Rule
     besides: tuple[str, ...] = ()
-    """Further keys, which the rule reads or which have no meaning."""
+    """Further keys that a call may have: the rule reads them, or they have no meaning."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Functions of numbers."""
+"""These rules compute functions of numbers."""
 
 from __future__ import annotations
 

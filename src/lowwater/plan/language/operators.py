@@ -1,4 +1,4 @@
-"""Operators: arithmetic that never wraps, comparisons, logic, choices."""
+"""These rules compute operators: arithmetic that never wraps, comparisons, logic, choices."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _computed(sign: str, one: N, two: N) -> N:
 
 
 def _folded(call: FunctionCall, one: int, two: int) -> Value:
-    """Return the result for two numbers that are written."""
+    """Return the result for two written numbers."""
     result = _computed(call.name, one, two)
     dtype = common(call.arguments)
     low, high = limits(dtype)
@@ -177,7 +177,7 @@ def _of_times(call: FunctionCall) -> Value:
         wraps = ((first ^ total) & ((second if sign > 0 else ~second) ^ total)) < 0
         failure = call.failure(wraps, "the length of time is too large")
         return call.result(total.cast(dtype), dtype, failure)
-    raise call.wrong(f"{named(one)} {call.name} {named(two)} means nothing")
+    raise call.wrong(f"{named(one)} {call.name} {named(two)} is not defined")
 
 
 def quotient(call: FunctionCall) -> Value:
@@ -298,8 +298,7 @@ def compared(call: FunctionCall, sign: str, one: Value, two: Value) -> pl.Expr:
 
 
 def _with_number(sign: str, value: Value, constant: int | Decimal) -> pl.Expr:
-    """Compare whole numbers with one that is written, which may have a fraction or be out of
-    range."""
+    """Compare whole numbers with a written number, which may have a fraction or be out of range."""
     low, high = limits(value.dtype)
     whole = int(constant) == constant
     if whole and low <= constant <= high:

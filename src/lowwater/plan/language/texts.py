@@ -1,6 +1,7 @@
-"""Functions of texts.
+"""These rules compute functions of texts.
 
-Positions and lengths count characters, from 1; what is searched for has no wildcards.
+Positions and lengths count characters; the first position is 1. A text that is searched for has no
+wildcards.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lowwater.plan.language.value import FunctionCall, Value
 
 _FURTHEST = 2**32 - 1
 LONGEST = 10_000
-"""Most characters to which ``lpad`` and ``rpad`` fill a text."""
+"""The greatest number of characters to which ``lpad`` and ``rpad`` fill a text."""
 
 
 def changed(change: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:

@@ -1,4 +1,4 @@
-"""Functions of times: parts, shifted and cut times, times as texts."""
+"""These rules compute functions of times: parts, shifted and cut times, times as texts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from lowwater.plan.language.value import FunctionCall, Unfit, Value, derived, na
 from lowwater.stream.duration import nanoseconds
 
 UNITS_A_DAY = {"ns": 86_400 * 10**9, "us": 86_400 * 10**6, "ms": 86_400 * 10**3}
-_TICKS = {"ns": 1, "us": 10**3, "ms": 10**6}
-"""Nanoseconds of the units of EXTRACT."""
+"""The number of units in a day, by the unit of a time column."""
+_NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6}
+"""The nanoseconds in a unit, by the unit of a time column."""
 _FIRST_DAY, _LAST_DAY = -95_500_000, 94_500_000
-"""Days from 1970, to both sides, that Polars' calendar covers: more than 258,000 years."""
+"""The first and the last day, from 1970, that Polars' calendar covers: the years from -258000 to
+258000, and some more."""
 _FIRST_WRITTEN, _LAST_WRITTEN = -719_162, 2_932_896
 """The first and the last day, from 1970, of the years 1 to 9999, which have four digits."""
 
@@ -134,7 +136,8 @@ def as_moment(
         far = call.failure(~known, f"the day does not fit {named(dtype)}")
         return ticks.cast(dtype), (far,)
     assert isinstance(value.dtype, pl.Datetime)
-    ticks, scale = value.expr.to_physical(), _TICKS[value.dtype.time_unit] / _TICKS[dtype.time_unit]
+    ticks = value.expr.to_physical()
+    scale = _NANOSECONDS[value.dtype.time_unit] / _NANOSECONDS[dtype.time_unit]
     if scale < 1:
         return (ticks // round(1 / scale)).cast(dtype), ()
     known = ticks.is_between(-(2**63 // round(scale)), 2**63 // round(scale) - 1)
@@ -148,7 +151,7 @@ def instant(value: Value) -> pl.Expr:
     if isinstance(value.dtype, pl.Date):
         return ticks * UNITS_A_DAY["ns"]
     assert isinstance(value.dtype, pl.Datetime)
-    return ticks * _TICKS[value.dtype.time_unit]
+    return ticks * _NANOSECONDS[value.dtype.time_unit]
 
 
 def date_difference(call: FunctionCall) -> Value:
@@ -302,7 +305,7 @@ def text_of(call: FunctionCall, at: int) -> tuple[pl.Expr, Failure]:
 
 _DAY = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _MOMENT = rf"^{_DAY}([ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{{1,9}})?)?)?(Z|[+-]\d\d(:?\d\d)?)?$"
-"""Matches texts that look like a day or a time of one; not every such day exists."""
+"""Matches texts of the form of a day or of a moment; not every such day exists."""
 
 
 def read(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:

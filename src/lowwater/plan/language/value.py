@@ -1,7 +1,6 @@
-"""Values of expressions: a Polars expression, its type, and the rows for which it fails.
+"""A value of an expression has a Polars expression, a type, and the rows for which it fails.
 
-A number that is written has no type of its own: it takes the type of the value beside it, if it
-fits.
+A written number has no type of its own: it takes the type of the value beside it, if it fits.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ NAMES: Mapping[pl.DataType, str] = {
 
 
 class Unfit(Exception):
-    """Raised for types that do not go together; the message names them."""
+    """Raised for types that do not go together, and for parts that the language lacks; the compiler
+    adds the place."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def divided(rows: pl.Expr, divisor: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A call of a function or an operator, with its arguments, as rules take it."""
+    """A call of a function or an operator with its arguments; rules compute its value."""
 
     name: str
     tree: exp.Expr

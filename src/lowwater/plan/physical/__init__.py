@@ -1,1 +1,1 @@
-"""The physical plan: operators, how nodes become them, and how they are spread over machines."""
+"""Physical planning compiles logical nodes to operators and lays these out over machines."""

@@ -1,4 +1,4 @@
-"""Window, session, sliding and group aggregates, compiled."""
+"""These functions compile window, session, sliding and group aggregates to operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lowwater.plan.physical.compiler import (
     Compiler,
     demand_of,
     demand_on,
-    demanding,
+    fixed_demands,
     second,
 )
 from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
@@ -61,7 +61,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
             detail=detail,
             kernel=WindowAggregate,
             build=lambda store, host: WindowAggregate(store, grouping, flush, keep, host),
-            describe=demanding([attribute], demand, bool(keys)),
+            describe=fixed_demands([attribute], demand, bool(keys)),
             traits=_traits(
                 groups,
                 aggregates,
@@ -84,7 +84,8 @@ def _traits(
     combines: bool = False,
     reduces: bool = False,
 ) -> Traits:
-    """Return the traits of an aggregate: groups pass and are kept together."""
+    """Return the traits of an aggregate: it passes the group columns on, and the rows of a group
+    must meet."""
     parts = [part for each in aggregates for part in each.lift]
     return Traits(
         passes=unchanged(groups),
@@ -98,7 +99,7 @@ def _traits(
 
 
 def identities(aggregates: Iterable[object]) -> tuple[Identity, ...]:
-    """Return the identities of the users' aggregates among some."""
+    """Return the identities of those aggregates that users have written."""
     return tuple(
         Identity.of(each.name, each.own)
         for each in aggregates
@@ -107,7 +108,7 @@ def identities(aggregates: Iterable[object]) -> tuple[Identity, ...]:
 
 
 def _calls(groups: Sequence[str], texts: Sequence[str]) -> str:
-    """Return the groups and aggregates of an operator, for people."""
+    """Return the groups and aggregates of an operator, in words."""
     by = f", by {', '.join(groups)}" if groups else ""
     return f"{by}: {', '.join(texts)}"
 
@@ -119,7 +120,7 @@ def _two_levels(
     detail: str,
     label: str,
 ) -> int:
-    """Add two-level aggregation: a table of fixed size, and the windows above it."""
+    """Add two-level aggregation: a table of fixed size, and windows over its partials."""
     window, domain, attribute = node.window, node.domain, node.attribute
     groups, aggregates, flush = node.groups, node.aggregates, node.flush
     size, in_order = node.table, plan.in_order
@@ -127,7 +128,7 @@ def _two_levels(
     keys = plan.usable_groups(inputs[0], attribute, groups)
     grouping = WindowGrouping(attribute, domain, window, groups, aggregates, keys)
     ends = Demand.grid(window.slide, window.range)
-    if in_order:  # as eager as it can be: it has to be done when the next window closes
+    if in_order:  # all partials have to leave before the next window closes
         flush = Slow(1, 1)
     low = plan.add(
         KernelOperator(
@@ -138,7 +139,7 @@ def _two_levels(
             f" {flush.describe()}{', in order' if in_order else ''}",
             kernel=LowTable,
             build=lambda store, _: LowTable(store, grouping, size, flush, in_order),
-            describe=demanding([attribute], ends, bool(keys)),
+            describe=fixed_demands([attribute], ends, bool(keys)),
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={PANE: keys} if keys else {},
         )
@@ -151,7 +152,7 @@ def _two_levels(
             detail=f"{detail}; from partials",
             kernel=HighAggregate,
             build=lambda store, host: HighAggregate(store, replace(grouping, time=PANE), host=host),
-            describe=demanding([PANE], ends, bool(keys)),
+            describe=fixed_demands([PANE], ends, bool(keys)),
             traits=Traits(
                 passes=unchanged(groups),
                 together=keyed(groups),
@@ -166,7 +167,8 @@ def _two_levels(
 def _behind_a_queue(
     plan: Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]
 ) -> int:
-    """Add a queue from which the newest window of each key leaves, and an aggregate of it."""
+    """Add a queue from which the newest window of each key leaves, and an aggregate over these
+    windows."""
     by, domain = node.by, node.domain
     assert by is not None
     queue, keys, kernel = add_window_queue(plan, node, by, inputs, identities(node.aggregates))
@@ -183,7 +185,7 @@ def _behind_a_queue(
             build=lambda store, host: GroupAggregate(
                 store, groups, edges, aggregates, second(domain), grouped, host
             ),
-            describe=demanding(edges, Demand.any_value(), bool(keys)),
+            describe=fixed_demands(edges, Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(by.key),
                 together=keyed(by.key),
@@ -213,7 +215,7 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
             build=lambda store, _: SessionAggregate(
                 store, attribute, domain, gap, groups, aggregates, keys
             ),
-            describe=demanding([attribute], Demand.any_value(), bool(keys)),
+            describe=fixed_demands([attribute], Demand.any_value(), bool(keys)),
             # A copy's punctuation on starts depends on the earliest session it has open.
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={START: keys, END: keys} if keys else {},

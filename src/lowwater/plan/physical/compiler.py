@@ -1,4 +1,5 @@
-"""The compiler, which appends the operators of nodes; demands that several operators have."""
+"""The compiler appends the operators of logical nodes to a plan; functions here make the demands
+that several kinds of operators share."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from lowwater.progress.demand import Demand
 from lowwater.stream.time_domain import TimeDomain
 
 Compile = Callable[["Compiler", Any, tuple[int, ...]], int]
-"""Compile a node: from the indices of its inputs to the index of the last operator it adds."""
+"""Compiles a node: it takes the indices of the operators that give the node's inputs, and returns
+the index of the last operator it adds."""
 SLICES_PER_SPAN = 8
 """The number of slices per reach in which a join keeps its rows (a slice lasts a second at least),
 so that purging drops whole slices and matching reads few."""
@@ -63,7 +65,8 @@ class Compiler:
         return self._done[id(node)]
 
     def _without_numbers(self, source: Node, consumer: Node) -> int:
-        """Return an input; its sequence numbers are taken off where the consumer needs none."""
+        """Return the index of an input; its sequence numbers are dropped if the consumer needs
+        none."""
         index = self.compile(source)
         needed = id(consumer) in self.numbered or consumer.counts_rows
         if id(source) not in self.numbered or needed:
@@ -78,7 +81,7 @@ class Compiler:
                 inputs=(index,),
                 kernel=Project,
                 build=lambda store, _: Project(store, columns, derived, copied),
-                describe=passing,
+                describe=same_demands,
                 traits=replace(ROWWISE, passes=unchanged(source.schema)),
                 groups=self.operators[index].groups,
             )
@@ -113,7 +116,7 @@ class Compiler:
                 inputs=(index,),
                 kernel=Sort,
                 build=lambda store, _: Sort(store, attribute, domain, width, carried),
-                describe=lambda demands: [sorting(attribute, carried, demands)],
+                describe=lambda demands: [sort_demands(attribute, carried, demands)],
                 traits=Traits(
                     passes=unchanged(node.schema),
                     alike=True,
@@ -128,7 +131,8 @@ class Compiler:
         )
 
     def in_order_by(self, node: Node, index: int, attribute: str) -> int:
-        """Return an input; in the in-order shape, sorted by ``attribute`` if it is not already."""
+        """Return the index of an input; in the in-order shape, of its sort by ``attribute``, which
+        is added unless the input has this order."""
         before = self.operators[index]
         if not self.in_order or before.order == attribute:
             return index
@@ -141,7 +145,7 @@ class Compiler:
         return keys if set(keys) <= set(columns) else ()
 
 
-def passing(demands: Demands) -> list[dict[str, Demand]]:
+def same_demands(demands: Demands) -> list[dict[str, Demand]]:
     """Return the demands of an operator that passes punctuation on: those on its output."""
     return [dict(demands)]
 
@@ -153,21 +157,21 @@ def carried_past(node: Node, time: str) -> dict[str, int]:
     return {name: lag for name, lag in lags.items() if lag is not None}
 
 
-def sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str, Demand]:
+def sort_demands(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str, Demand]:
     """Return the demands of a sort: every mark of ``time``, and those on columns carried past."""
     kept = {name: demand for name, demand in demands.items() if name in carried}
     return {time: Demand.any_value(), **kept}
 
 
 def demand_of(demand: Demand, grouped: bool, consumers: Iterable[Demand]) -> Demand:
-    """Return a demand on punctuation per group, and on that of the whole stream unless the operator
-    (``grouped``) and all its consumers can do without."""
+    """Return ``demand`` for punctuation per group. It is for punctuation on the whole stream too,
+    unless the operator (``grouped``) and all ``consumers`` can use punctuation per group alone."""
     return demand.with_linear(not grouped or any(each.linear for each in consumers))
 
 
-def demanding(attributes: Iterable[str], demand: Demand, grouped: bool) -> Describe:
-    """Return the demands of an operator of one input: ``demand`` on each attribute, on punctuation
-    per group alone if that serves the operator (``grouped``) and all its consumers."""
+def fixed_demands(attributes: Iterable[str], demand: Demand, grouped: bool) -> Describe:
+    """Return the ``describe`` of an operator of one input: ``demand`` on each attribute, whatever
+    its consumers demand; see :func:`demand_of` for ``grouped``."""
     names = tuple(attributes)
     return lambda demands: [dict.fromkeys(names, demand_of(demand, grouped, demands.values()))]
 

@@ -1,11 +1,11 @@
-"""Costs that the papers' models predict for joins, ahead of a run.
+"""The papers' cost models predict the latency and the state of joins ahead of a run.
 
-For an ordered join, this is the time from a row's arrival to its results, at given rates. A rate is
-rows a second of a stream; an input made from several streams gets the sum of their rates, as if
-nothing were filtered.
+For an ordered join, they predict the time from a row's arrival to its results, at given rates. A
+rate is the number of rows a second of a stream; an input made from several streams has the sum of
+their rates, as if nothing were filtered.
 
-For a join without a window, it is the number of rows that the join keeps. This follows from the
-facts that streams declare: a filter or projection lets through no more rows than it gets, and
+For a join without a window, they predict the number of rows that the join keeps. This follows from
+the facts that streams declare: a filter or projection lets through no more rows than it gets, and
 results of joins are bounded by Theorem 3.1 of WO-Join. Where a stream declares nothing, its rows
 count as having different values and no delay.
 """
@@ -23,14 +23,14 @@ from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, join
 from lowwater.joins.oblivious.options import RELIEF_MODES
 from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
 from lowwater.joins.ordered.model import OrderCosts, switching_cost
-from lowwater.plan.builders.oblivious import known_of, rooted
+from lowwater.plan.builders.oblivious import declared_facts, rooted
 from lowwater.plan.builders.updates import sources
 from lowwater.plan.nodes import AnyJoin, Node, SourceNode
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.size import spell_bytes
 
 TEXT = 16
-"""The bytes counted for a text, a list or the like: those of a short text."""
+"""The bytes counted for a value of variable size, such as a text or a list."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def latency_lines(node: AnyJoin, rates: Rates) -> list[str]:
     change = switching_cost(node.ordering.alpha, node.kept_seconds, each)
     spelled = " and ".join(f"{rate:g}" for rate in each)
     if change == inf:
-        return [f"expected at {spelled} rows/s: no row is kept for others, so all do the same"]
+        return [f"expected at {spelled} rows/s: no row is kept, so all strategies do the same"]
     if rates.cost is None:
         setting = OrderCosts(change, node.kept_seconds, each)
         return [
             f"expected at {spelled} rows/s: filter-order {_seconds(setting.filter_order)} from a"
             " row's arrival to its results; sync-filter as much while comparing costs nothing,"
             f" {_seconds(setting.sync_filter)} where adaptive changes over"
-            f" ({_seconds(change)} a comparison)",
+            f" (at {_seconds(change)} a comparison)",
         ]
     setting = OrderCosts(nanoseconds(rates.cost) / SECOND, node.kept_seconds, each)
     lines = [
@@ -155,7 +155,7 @@ def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) ->
     if isinstance(root, AnyJoin) and root.oblivious is not None:
         inputs = _traits_of_all(root, rates, missing)
         return None if inputs is None else joined(inputs)
-    known, title = known_of(root, name), _name(node, column)
+    known, title = declared_facts(root, name), _name(node, column)
     rate = known.rate
     if rates is not None and isinstance(root, SourceNode):
         rate = rates.by_stream.get(root.spec.name, rate)

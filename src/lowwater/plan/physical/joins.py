@@ -1,4 +1,4 @@
-"""Joins of two inputs and of many, and order around them, compiled."""
+"""These functions compile joins of two or many inputs, and the order of their results."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
     releasing = [1 - side for side in kind.alone]
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        # A mark purges the other side: by slices, or at once if what is purged comes out. A group
-        # in the punctuation of one side may be unknown to the other, so punctuation on both whole
-        # streams is demanded, too.
+        # A mark purges the other side: by slices, or at every step if unmatched rows are results. A
+        # group in the punctuation of one side may be unknown to the other, so punctuation on both
+        # whole streams is demanded, too.
         found = [
             {time: Demand.any_value() if side in releasing else Demand.grid(slice_ticks)}
             for side, time in enumerate(node.times)
@@ -191,10 +191,9 @@ def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[i
 
 
 def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
-    """Return the ``passes`` of a join: the columns matched on, which equal those of both rows.
+    """Return the ``passes`` of a join: the columns that must be equal in both rows.
 
-    A row without a partner has only the ones merged from both sides; a semi or anti join gives rows
-    of the left.
+    In an outer join, whose rows may lack a partner, only columns merged from both sides pass.
     """
     return tuple(
         (name, (left, right))
@@ -232,7 +231,7 @@ def _ordered(
     """Return an operator that puts the results of a join in order.
 
     ``build`` makes the kernel of the join inside, which numbers the rows of its results. ``alone``
-    are the inputs whose rows come out without a partner; None for an inner join.
+    are the inputs whose rows are results without a partner; None for an inner join.
     """
     ordering, domain = node.ordering, node.domain
     assert ordering is not None
@@ -248,12 +247,12 @@ def _ordered(
     )
 
     def demanded(demands: Demands) -> list[dict[str, Demand]]:
-        # Every mark lets results out.
+        # Every mark may release results.
         marks = [dict.fromkeys(each.stamps, Demand.any_value()) for each in shape.inputs]
         return [given | mark for given, mark in zip(join.describe(demands), marks, strict=True)]
 
-    # Where rows may wait in front of the join, its punctuation depends on which do; pairs are
-    # released by the punctuation of the inputs alone, whatever waits.
+    # If rows may wait in front of the join, its punctuation depends on which rows wait. Pairs are
+    # released by the punctuation of the inputs alone.
     at_once = ordering.order == "filter-order"
     return replace(
         join,
@@ -285,7 +284,7 @@ def _joined_groups(
     """Return the columns of the left by which a join uses punctuation per group; none if it does
     not.
 
-    Both sides must name the same groups, or one of them none, and by columns that must be equal.
+    The sides that have groups must name the same groups, by columns that must be equal.
     """
     names = {}
     for left, right in reversed(node.on):

@@ -1,10 +1,10 @@
-"""The layout of a plan on many machines: which operators run together, and how rows are routed.
+"""A layout says which operators of a plan run together on many machines, and how rows are routed.
 
 Operators that can share one way of spreading rows are fused into a *stage*. A row goes to a bucket
-by the values of some columns, its *key*. That has to suit every operator of the stage: rows that it
-brings together must have equal keys. So the key's columns, followed from where rows enter
-the stage to an operator's input, must be among the columns by which the operator can be spread.
-Operators declare these columns, and everything else that is used here, as their traits.
+by the values of some columns, its *key*. The key has to suit every operator of the stage: rows that
+the operator brings together must have equal keys. So the key's columns, followed from where rows
+enter the stage to an operator's input, must be among the columns by which the operator can be
+spread. Operators declare these columns, and everything else that is used here, as their traits.
 
 A queue of updates begins a stage. An operator that brings several update streams together, such as
 a join of their newest rows, is fused with all their queues if one key suits them, so that replaced
@@ -12,13 +12,13 @@ rows are sent nowhere.
 
 Where no key suits an aggregate, two things can be done. If only row-wise operators follow it, every
 bucket aggregates its own rows, and the partial answers, which close everywhere at the same
-punctuation, are put together afterwards without state (*combined*). That they close at the same
-punctuation needs what order needs below. Otherwise the aggregate begins a new stage.
+punctuation, are put together afterwards without state (*combined*). They close at the same
+punctuation under the conditions given below. Otherwise the aggregate begins a new stage.
 
-Order is combined likewise. Every bucket holds rows back until the mark passes them, and the rows
-that all of them release in a batch are sorted in one place. The result of one batch follows that of
-the batch before if, at the end of every batch, the mark of the order is the same in all buckets:
-rows at or below it have left everywhere, and no row still to come is below it.
+An order is combined in the same way. Every bucket holds rows back until the mark passes them, and
+the rows that all buckets release in a batch are sorted in one place. The result of one batch
+follows that of the batch before if, at the end of every batch, the mark of the order is the same in
+all buckets: rows at or below it have left everywhere, and no row still to come is below it.
 
 The marks are the same for these reasons. Every bucket of a stage gets the same punctuation in the
 same order: all punctuation of a source goes to all buckets, and so do ticks of the clock and ends.
@@ -122,6 +122,8 @@ class _Open:
 
 
 class _Planner:
+    """Places the operators of a plan into stages, inputs before their consumers."""
+
     def __init__(self, plan: PhysicalPlan, single: frozenset[int]):
         self._plan = plan
         self._single = single
@@ -181,7 +183,7 @@ class _Planner:
     def _fused(self, stage: _Open, operator: Operator, inside: frozenset[int]) -> _Open | None:
         """Return a stage with one more operator; None if no key suits it and all that are there.
 
-        ``inside``: the numbers under which the stage's operators are known.
+        ``inside`` are the numbers under which the stage's operators are known so far.
         """
         index, traits = operator.index, operator.traits
         entries = frozenset(self._reached(operator.inputs, inside)[1])
@@ -189,7 +191,7 @@ class _Planner:
         if stage.single or self._single & entries:
             single = stage.single or not stage.stateful
             return replace(more, single=True) if single else None
-        in_order = traits.ordered and self._ends(index)
+        in_order = traits.ordered and self._only_rowwise_follow(index)
         if in_order and not (traits.releases_alike and self._alike(operator, inside)):
             return None
         met = [group for group in stage.groups if group.entries & entries]
@@ -223,7 +225,8 @@ class _Planner:
 
         ``spread`` is true if the rows it reads are spread by a key already.
         """
-        if not self._ends(operator.index) or not self._alike(operator, inside):
+        last = self._only_rowwise_follow(operator.index)
+        if not last or not self._alike(operator, inside):
             return False
         if not operator.traits.ordered:
             return operator.traits.combines
@@ -233,7 +236,7 @@ class _Planner:
         from_sources = all(isinstance(self._plan.operators[e], SourceOperator) for e in entries)
         return spread or from_sources
 
-    def _ends(self, index: int) -> bool:
+    def _only_rowwise_follow(self, index: int) -> bool:
         """Return True if only row-wise operators lie between an operator and the result."""
         while index != self._plan.result.index:
             consumers = self._plan.consumers(index)
@@ -253,8 +256,8 @@ class _Planner:
         return source or (number is not None and number not in inside)
 
     def _reached(self, ends: Iterable[int], inside: frozenset[int]) -> tuple[set[int], set[int]]:
-        """Return the operators of a stage whose rows reach some of its operators, with these; and
-        the operators from which rows enter on the way."""
+        """Return the operators of a stage whose rows reach ``ends``, with ``ends``; and the
+        operators outside it whose rows enter the stage on the way."""
         members: set[int] = set()
         entries: set[int] = set()
         waiting = list(ends)
@@ -360,7 +363,7 @@ class _Planner:
         return not any(demand.linear for demand in self._plan.demands[entry].values())
 
     def _type(self, key: Key) -> pl.DataType | None:
-        """Return the type in which a key's values are equal in all inputs; None if none is."""
+        """Return the type in which the values of a key are compared; None if there is none."""
         kinds = {self._plan.operators[at].node.schema[name] for at, name in key}
         if all(kind.is_integer() for kind in kinds):
             return pl.Int64()
@@ -384,7 +387,7 @@ def _joined(stages: list[_Open]) -> _Open:
 
 
 def _key(way: Way, inputs: list[Columns]) -> Key:
-    """Return the key whose value a way's columns hold; empty if one of them holds no key."""
+    """Return the key whose value all columns of a way hold; empty if one of them holds none."""
     keys = [columns.get(name) for name, columns in zip(way, inputs, strict=True)]
     return frozenset().union(*(key for key in keys if key)) if all(keys) else frozenset()
 

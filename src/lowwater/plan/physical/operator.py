@@ -1,4 +1,4 @@
-"""Physical operators, the traits that each declares, and the plan they make up.
+"""A physical plan is made of operators, each of which declares traits.
 
 An operator is compiled from a logical node. Its traits say how it can be spread over machines;
 layout, explain and the engines read the traits and never the operator's name or node. Its
@@ -30,15 +30,15 @@ PlanShape = Literal["out-of-order", "in-order"]
 Demands = Mapping[str, Demand]
 Build = Callable[[ChunkStore, Host], Kernel]
 Describe = Callable[[Demands], list[dict[str, Demand]]]
-"""Demands on the output to demands on each input."""
+"""Returns the demands on each input that follow from the demands on the output."""
 Narrow = Callable[[frozenset[str]], Build]
-"""Build a kernel that emits punctuation on the given output columns only."""
+"""Builds a kernel that emits punctuation on the given output columns only."""
 Way = tuple[str, ...]
 """One column of each input, in the order of the inputs."""
 GroupColumns = Mapping[str, tuple[str, ...]]
 """Attributes on which an operator emits punctuation per group, with the columns that name one."""
 Remark = Callable[[Demands, Rates | None], list[str]]
-"""Lines of an explanation, from the demands on the output and the rates the user gave."""
+"""Returns lines of an explanation, from the demands on the output and the rates the user gave."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +46,16 @@ class Traits:
     """The facts that an operator declares about itself.
 
     The defaults are safe for an operator of which nothing is known: all rows meet in one bucket,
-    no key passes, no copy emits what another does.
+    no key passes, and copies emit different punctuation.
     """
 
     stateful: bool = True
-    """True if it keeps rows, or anything that follows from rows, between two rows."""
+    """True if its output for a row may depend on rows that came before."""
     rowwise: bool = False
     """True if each output row is computed from one input row alone, without state or clock, so
     that it can run before a shuffle or after the last stage."""
     forwards: bool = False
-    """True if rows leave as they came, from whichever input."""
+    """True if the rows of all inputs leave unchanged."""
     passes: tuple[tuple[str, Way], ...] = ()
     """Output columns, each with a way: the value of the column equals that of the way's columns in
     every input row the output row was made from."""
@@ -68,8 +68,8 @@ class Traits:
     ordered: bool = False
     """True if it puts rows in order."""
     buffers: bool = False
-    """True if the rows it holds wait for nothing but their turn, like those in a queue of an
-    input."""
+    """True if the rows it holds are rows of its inputs that wait for their turn; metrics count them
+    as queued."""
     releases_alike: bool = False
     """Of an operator that puts rows in order: true if all copies, given the same punctuation, have
     released their rows up to the same mark."""
@@ -83,7 +83,7 @@ class Traits:
     clocked: bool = False
     """True if it stamps rows by the clock."""
     measures: bool = False
-    """True if it drops rows by what it measures of its inputs, and waits for no punctuation."""
+    """True if it drops rows by the disorder that it measures, and waits for no punctuation."""
     reads: frozenset[str] | None = None
     """The columns of its one input that it reads; None if it may read all."""
     checks: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ ROWWISE = Traits(stateful=False, rowwise=True, alike=True)
 
 
 def unchanged(columns: Iterable[str], ports: int = 1) -> tuple[tuple[str, Way], ...]:
-    """Return the ``passes`` of an operator that gives some columns on as they are."""
+    """Return the ``passes`` of an operator that passes some columns on unchanged."""
     return tuple((name, (name,) * ports) for name in columns)
 
 
@@ -198,7 +198,7 @@ class KernelOperator(Operator):
     kernel: type[Kernel]
     build: Build
     narrow: Narrow | None = None
-    """Builds a kernel that emits no punctuation on other columns; None if there is no such one."""
+    """Builds a kernel that emits punctuation on given columns only; None if the kernel cannot."""
     computation: Computation | None = None
     """Of a filter or projection: its expressions."""
     remarks: Sequence[Remark] = ()
@@ -218,7 +218,7 @@ class KernelOperator(Operator):
 
     @property
     def queues(self) -> bool:
-        """True if rows are held in it until there is time for them."""
+        """True if it is a queue, in which rows wait until there is time for them."""
         return self.kernel.queues
 
     @property
@@ -275,7 +275,7 @@ class PhysicalPlan:
 
     @property
     def queues(self) -> bool:
-        """True if some operator holds rows until there is time for them."""
+        """True if some operator is a queue, in which rows wait until there is time for them."""
         return any(each.queues for each in self.kernels)
 
     @property

@@ -1,7 +1,7 @@
-"""Compilation of logical nodes to physical operators, in the out-of-order or in-order shape.
+"""The planner compiles logical nodes to operators, in the out-of-order or the in-order shape.
 
-The in-order shape (IOP) is the same kernels with order put in: disordered sources are sorted,
-unions merge, joins sort their output. It is the baseline the out-of-order shape is measured by.
+The in-order shape (IOP) uses the same kernels and adds order: it sorts disordered sources, merges
+unions and sorts the output of joins. The out-of-order shape is measured against it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
 
 
 def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
-    """Return the operators of a query; the in-order shape puts order in."""
+    """Return the operators of a query; in the in-order shape, with sorts and merges."""
     if shape not in ("out-of-order", "in-order"):
         raise OptionError(f"plan= is 'out-of-order' or 'in-order', not {shape!r}")
     _refuse_same_names(root)

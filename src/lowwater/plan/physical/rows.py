@@ -1,4 +1,4 @@
-"""Sources, row-wise operators, unions, distinct and order, compiled."""
+"""These functions compile sources, row-wise operators, unions, distinct and order."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lowwater.plan.physical.compiler import (
     carried_past,
     demand_of,
     demand_on,
-    passing,
+    same_demands,
     second,
-    sorting,
+    sort_demands,
 )
 from lowwater.plan.physical.operator import (
     ROWWISE,
@@ -120,7 +120,7 @@ def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ..
             detail=node.predicate.text,
             kernel=Select,
             build=selecting([node.predicate.polars], None),
-            describe=passing,
+            describe=same_demands,
             traits=replace(ROWWISE, passes=unchanged(node.schema)),
             groups=plan.operators[inputs[0]].groups,
             order=plan.operators[inputs[0]].order,
@@ -273,7 +273,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
                 node=node,
                 inputs=inputs,
                 name="union",
-                detail=f"{ports} inputs, {_clock_of(node)}",
+                detail=f"{ports} inputs, {_time_words(node)}",
                 kernel=Union,
                 build=lambda store, _: Union(store, ports),
                 # A group in the punctuation of one input may be unknown to another, whose
@@ -300,7 +300,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
             detail=f"{ports} inputs by {time}",
             kernel=Merge,
             build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
-            describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
+            describe=lambda demands: [sort_demands(time, carried, demands) for _ in range(ports)],
             traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
             order=time,
         )
@@ -308,7 +308,8 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
 
 
 def _common_groups(inputs: Sequence[GroupColumns]) -> GroupColumns:
-    """Return the attributes on which inputs emit punctuation per group, by one name of groups."""
+    """Return the attributes on which inputs emit punctuation per group, if all name the groups by
+    the same columns."""
     found: dict[str, set[tuple[str, ...]]] = {}
     for each in inputs:
         for attribute, keys in each.items():
@@ -316,11 +317,11 @@ def _common_groups(inputs: Sequence[GroupColumns]) -> GroupColumns:
     return {attribute: keys.pop() for attribute, keys in found.items() if len(keys) == 1}
 
 
-def _clock_of(node: nodes.UnionNode) -> str:
-    """Return the time of a union, for people."""
+def _time_words(node: nodes.UnionNode) -> str:
+    """Return the main time of a union, in words."""
     if node.time is not None:
         return f"time {node.time}"
-    return f"no time of all (promised by all: {', '.join(node.progress) or 'none'})"
+    return f"no main time (promised by all: {', '.join(node.progress) or 'none'})"
 
 
 def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
@@ -363,7 +364,7 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
 
 
 def alone_or_jointly(names: Mapping[str, object]) -> str:
-    """Return the attributes whose punctuation is used, and that it may be joint, for people."""
+    """Return in words the attributes whose punctuation is used, and that it may be joint."""
     return next(iter(names)) if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
 
 

@@ -1,4 +1,4 @@
-"""Queues of update streams and joins of such, compiled; remarks on their work under load."""
+"""These functions compile queues and joins of update streams, with remarks on load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowwater.operators.identity import Identity
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compiler import Compile, Compiler, demanding, second
+from lowwater.plan.physical.compiler import Compile, Compiler, fixed_demands, second
 from lowwater.plan.physical.operator import (
     Demands,
     KernelOperator,
@@ -34,7 +34,8 @@ from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows
 
 PIECES = 16
-"""A key is forgotten at most ``expire= / PIECES`` after it has expired."""
+"""The parts into which marks cut ``expire=``: a key is forgotten at most ``expire= / PIECES`` after
+it has expired."""
 
 
 # ---- queues ------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def add_window_queue(
             detail=detail,
             kernel=kernel,
             build=lambda store, host: kernel(store, by, rows, host),
-            describe=demanding([time], Demand.any_value(), bool(keys)),
+            describe=fixed_demands([time], Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(schema),
                 together=keyed(by.key),
@@ -121,7 +122,7 @@ def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 
 
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
-    """Return the demands on its output and the queue's own demand, as demands on an input."""
+    """Return the demands on an input of a queue: those on its output, and ``own`` on ``time``."""
     found = {name: demand.with_linear(True) for name, demand in demands.items()}
     return united(found, {} if own is None else {time: own})
 
@@ -139,7 +140,10 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
         names,
         tuple(node.schema),
         _check(node),
-        (update_builders.lives(left, node.sides[0]), update_builders.lives(right, node.sides[1])),
+        (
+            update_builders.lifetimes(left, node.sides[0]),
+            update_builders.lifetimes(right, node.sides[1]),
+        ),
         {inside: out for out, inside in node.merged.items()},
         update_builders.may_delete(node),
     )
@@ -173,7 +177,8 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
 def _join_demands(
     node: nodes.NewestJoinNode, shape: NewestShape, demands: Demands
 ) -> list[dict[str, Demand]]:
-    """Return the demands on both times, by which rows of the other side expire."""
+    """Return the demands on the times of both sides, by whose marks rows of the other side
+    expire."""
     found = [demands[name] for name in node.stamps if name in demands]
     steps = [max(1, life // PIECES) for side in shape.lives for life in side if life is not None]
     domains = [
@@ -249,12 +254,12 @@ COMPILERS: Mapping[type[Node], Compile] = {
 
 def _queue_remarks(node: nodes.UpdateNode) -> list[str]:
     lines = [*_given_up(node.by, "row"), *_of_several(node), _budget(node.by)]
-    return [*lines, _kept(node.by), *_spared(node, "union")]
+    return [*lines, _kept(node.by), *_run_on_every_row(node, "union")]
 
 
 def _window_queue_remarks(node: nodes.WindowAggregateNode, by: Updates) -> list[str]:
     kind = "complete window" if by.windows == "lazy" else "window that began"
-    return [*_given_up(by, kind), _budget(by), _kept(by), *_spared(node, "window")]
+    return [*_given_up(by, kind), _budget(by), _kept(by), *_run_on_every_row(node, "window")]
 
 
 def _newest_join_remarks(node: nodes.NewestJoinNode) -> list[str]:
@@ -282,14 +287,15 @@ def _kept(by: Updates) -> str:
         ends.append(f"{spell(by.expire)} after their newest row, by the mark")
     if by.delete_when is not None:
         ends.append(f"when a row says {by.delete_when}")
-    return f"keys are forgotten {', or '.join(ends)}; what waits is worked on first"
+    return f"keys are forgotten {', or '.join(ends)}; their waiting rows are worked on first"
 
 
 def _how_long(node: nodes.NewestJoinNode) -> str:
     """Return how long a join of newest rows keeps them."""
     both = zip(node.inputs, node.sides, strict=True)
     ends = [
-        any(life is not None for life in update_builders.lives(each, side)) for each, side in both
+        any(life is not None for life in update_builders.lifetimes(each, side))
+        for each, side in both
     ]
     if all(ends):
         return ", until they expire"
@@ -301,8 +307,8 @@ def _how_long(node: nodes.NewestJoinNode) -> str:
     return ", for ever; expire= bounds that"
 
 
-def _spared(node: Node, kind: str) -> list[str]:
-    """Return the functions that run on every row because they stand before the queue."""
+def _run_on_every_row(node: Node, kind: str) -> list[str]:
+    """Return a line on the functions that run on every row because they stand before the queue."""
     names = [getattr(each.function, "__name__", "function") for each in _applied(node)]
     if not names:
         return []
@@ -312,8 +318,8 @@ def _spared(node: Node, kind: str) -> list[str]:
         else "apply it behind updates()"
     )
     return [
-        f"before the queue, on every row: {', '.join(names)}; to run it on what is shown alone,"
-        f" {behind}"
+        f"before the queue, on every row: {', '.join(names)}; to run it on rows that leave the"
+        f" queue alone, {behind}"
     ]
 
 
@@ -328,7 +334,7 @@ def _of_each(by: Updates | None) -> str:
 
 def _given_up(by: Updates, kind: str) -> list[str]:
     if by.schedule == "append":
-        return ["under load: everything waits its turn"]
+        return ["under load: all rows wait for their turn"]
     if by.schedule == "shedding":
         return ["under load: a share is dropped at random"]
     following = "next is the one whose waiting, times its weight, is greatest"
@@ -336,16 +342,16 @@ def _given_up(by: Updates, kind: str) -> list[str]:
         following = f"next is {_NEXT[by.schedule]}"
     lines = [f"under load: the newest {kind} {_of_each(by)} waits, older ones are given up"]
     if by.complete_within is not None:
-        lines[0] += f", but none as long as none has to wait {spell(by.complete_within)}"
+        lines[0] += f", but only while a row would have to wait {spell(by.complete_within)}"
     return [*lines, following] if by.key else lines
 
 
 def _of_several(node: nodes.UpdateNode) -> list[str]:
     if len(node.inputs) == 1:
         return []
-    line = f"of a key and {node.time} one row is shown, the first"
+    line = f"of rows with one key and {node.time} the first is shown"
     if node.prefer is not None:
-        line += f", or that of {_names(node.inputs[node.prefer])} if it comes while the other waits"
+        line += f", or that of {_names(node.inputs[node.prefer])} if it comes while the first waits"
     return [line]
 
 

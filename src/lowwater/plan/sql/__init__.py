@@ -1,1 +1,1 @@
-"""The query language: text to logical nodes."""
+"""The query language turns text into logical nodes."""

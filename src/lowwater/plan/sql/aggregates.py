@@ -1,4 +1,4 @@
-"""Aggregate queries: GROUP BY, the aggregates of the select list, and HAVING."""
+"""This module plans aggregate queries: GROUP BY, aggregates of the select list, and HAVING."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lowwater.plan.language.functions import BY_NAME, unknown_function
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.refusals import REASONS, refuse_unread
 from lowwater.plan.sql.scope import Scope
-from lowwater.plan.sql.select_list import Item, aggregates, listed, short_name
+from lowwater.plan.sql.select_list import Item, has_aggregate, listed, short_name
 from lowwater.plan.sql.windows import Clause, window
 from lowwater.plan.text_places import at, wrong
 
@@ -32,14 +32,14 @@ class Grouping:
     def aggregate(
         self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
     ) -> Node:
-        """Return the node of a SELECT that aggregates: its select list, for the groups HAVING
-        keeps."""
+        """Return the node of a SELECT that aggregates: the columns of its select list, for the
+        groups that HAVING keeps."""
         groups = self._groups(tree, scope, clause, items)
         answer = Answers(scope.with_names(*((START, END) if clause else ())), groups)
         trees = [answer.read(item) for item in items if not isinstance(item.tree, exp.Star)]
         if len(trees) < len(items):
             raise wrong(
-                "an aggregate query lists its columns; * does not go with it",
+                "an aggregate query lists its columns; * cannot stand for them",
                 self._text,
                 *(item.tree for item in items if isinstance(item.tree, exp.Star)),
                 tree,
@@ -88,7 +88,7 @@ class Grouping:
             if clause is not None and edge:
                 continue
             resolved = scope.resolved(meant)
-            if aggregates(resolved):
+            if has_aggregate(resolved):
                 raise wrong("a group cannot be an aggregate", self._text, each)
             if isinstance(resolved, exp.Column):
                 name = resolved.name
@@ -104,14 +104,15 @@ class Grouping:
         return found
 
     def _group_name(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> str:
-        """Return the name of a computed group: the one of the select list, unless a column has
-        it."""
+        """Return the name of a computed group: the one in the select list, unless a column has this
+        name."""
         given = [item.name for item in items if item.name and item.tree == tree]
         numbered = (f"group{number}" for number in count(1))
         return next(name for name in chain(given, numbered) if name not in scope.node.schema)
 
     def _meant(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
-        """Return the tree of a group; a place or an alias stands for the select item there."""
+        """Return the tree of a group; a number stands for the select item at that place, an alias
+        for the item of that name."""
         if isinstance(tree, exp.Literal) and tree.is_int:
             at = int(tree.this)
             if not 1 <= at <= len(items):
@@ -147,8 +148,8 @@ class Grouping:
 
 
 class Answers:
-    """Splits the select items of an aggregate query: into groups, aggregate calls and what is
-    computed from these."""
+    """Splits the select items of an aggregate query into groups, calls of aggregates, and trees
+    that are computed from both."""
 
     def __init__(self, scope: Scope, groups: list[tuple[str, exp.Expr]]):
         self._scope, self.groups = scope, groups

@@ -1,8 +1,9 @@
-"""Bounds on the times of a join's rows, read from its conditions.
+"""This module reads bounds on the times of a join's rows from its conditions.
 
 A condition bounds a join if it compares a progressing attribute of one input, plus or minus a
 constant, with one of the other: ``M1.ts >= M2.ts - 30``, ``abs(a.ts - b.ts) < 5``, BETWEEN. Bounds
-on one pair of attributes add up. Conditions that are used up here are not checked again.
+on one pair of attributes are intersected. A condition that is nothing but such bounds is not
+checked again.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ class GapBounds:
 
     least: int | None = None
     most: int | None = None
-    said: list[exp.Expr] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)
+    """The conditions that are nothing but such bounds."""
 
-    def add(self, least: int | None, most: int | None, said: exp.Expr | None) -> None:
+    def add(self, least: int | None, most: int | None, condition: exp.Expr | None) -> None:
         """Tighten the bounds; None leaves an end as it is."""
         if least is not None:
             self.least = least if self.least is None else max(self.least, least)
         if most is not None:
             self.most = most if self.most is None else min(self.most, most)
-        if said is not None:
-            self.said.append(said)
+        if condition is not None:
+            self.conditions.append(condition)
 
     @property
     def closed(self) -> bool:
@@ -65,7 +67,7 @@ class Bands:
         """Two times of unlike units that a condition compares; None if there are none."""
 
     def read(self, condition: exp.Expr) -> None:
-        """Read the bounds in a resolved condition; one that is nothing but bounds is used up."""
+        """Read the bounds in a resolved condition."""
         compared = list(_comparisons(condition))
         found = [self._between(one, two) for _, one, two in compared]
         whole = len({each[0] for each in found if each}) == 1 and all(found)
@@ -80,8 +82,8 @@ class Bands:
             self._bucket(condition)
 
     def _between(self, one: exp.Expr, two: exp.Expr) -> tuple[Pair, Fraction, bool] | None:
-        """Return ``one - two`` as the pair and the gap of ``right - left - gap``, and True if the
-        sign is turned around."""
+        """Return the pair of attributes and the gap in ticks by which ``one - two`` equals
+        ``right - left - gap``, and True if it equals the opposite of that."""
         ahead, behind = self._linear(one), self._linear(two)
         if ahead is None or behind is None:
             return None
@@ -147,20 +149,20 @@ class Bands:
         return both[name].domain if name in both and not both[name].domain.counts_rows else None
 
     def choose(self) -> tuple[Pair, Reach, list[exp.Expr]] | None:
-        """Return a pair of attributes that bounds the join, its reach, and the conditions that this
-        uses up; None if there is none."""
+        """Return a pair of attributes that bounds the join, its reach, and the conditions that need
+        no further check; None if nothing bounds the join."""
         for pair, bounds in self.bounds.items():
             if bounds.closed:
                 assert bounds.least is not None
                 assert bounds.most is not None
-                return pair, Band(-bounds.least, bounds.most), bounds.said
+                return pair, Band(-bounds.least, bounds.most), bounds.conditions
         for pair, (width, condition) in self.buckets.items():
             return pair, SameBucket(width), [condition]
         return None
 
 
 def _comparisons(tree: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:
-    """Yield the comparisons that a condition consists of."""
+    """Yield the comparisons that a condition consists of, each as its kind and its two sides."""
     if isinstance(tree, exp.Paren):
         yield from _comparisons(tree.this)
     elif isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
@@ -205,7 +207,7 @@ def _limits(kind: type[exp.Expr], gap: Fraction) -> tuple[int | None, int | None
 
 
 def conjuncts(tree: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conditions that AND puts together."""
+    """Return the conditions that a tree puts together by AND."""
     if tree is None:
         return []
     if isinstance(tree, exp.Paren) and isinstance(tree.this, exp.And):

@@ -1,5 +1,4 @@
-"""The syntax of the clauses that the query language adds to SQL: windows, joins, orders,
-lengths."""
+"""This module parses the clauses that the query language adds to SQL."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ class JoinClause(exp.Expression):
 
 
 class Weight(exp.Expression):
-    """``'GOOG' = 60``: the weight of a key, or the period at which it is looked at."""
+    """``'GOOG' = 60``: the weight of a key, or the period at which a reader looks at it."""
 
     arg_types: ClassVar = {"this": True, "expression": True}
 
@@ -128,14 +127,14 @@ class ClauseParser(SqlParser):
     def expression(
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
     ) -> E:
-        """Return the tree with its place; the parser itself notes that of some leaves only."""
+        """Return the tree with its place; the SQL parser notes the places of some leaves only."""
         if token is None and "start" not in instance.meta and self._prev and is_leaf(instance):
             token = self._prev
         return super().expression(instance, token, comments)
 
     def _raise_hinted(self, message: str, hint: str, token: Token | None = None) -> None:
-        """Raise an error whose message contains a hint at the word that is meant, unless that is
-        empty."""
+        """Raise an error about a token; ``hint`` is the part of the message that names the word
+        that may be meant, or empty."""
         try:
             self.raise_error(message, token or self._curr)
         except ParseError as error:
@@ -181,7 +180,7 @@ class ClauseParser(SqlParser):
         return parts
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        if self._at_join_clause():  # it is of the joins, not of what stands before it
+        if self._at_join_clause():  # the clause belongs to the joins, not to the source before it
             if isinstance(this, WithWindow | exp.Bracket):
                 self.raise_error(_AFTER_ALL, self._curr)
                 self._parse_join_brackets()

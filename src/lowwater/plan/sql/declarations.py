@@ -1,4 +1,4 @@
-"""CREATE STREAM: the declaration of a stream that the clauses of a statement make."""
+"""This module reads the declaration of a stream from the clauses of CREATE STREAM."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Declared:
     location: str
     time: str | None = None
     unit: str = "s"
-    """Unit that integers in the time column count: s, ms, us or ns."""
+    """The unit of integers in the time column: s, ms, us or ns."""
     within: Span | None = None
     punctuated: str | None = None
     learned: float | None = None
@@ -78,7 +78,7 @@ class Declared:
 
 
 _FACTS = ("DISORDER", "MULTIPLICITY", "RATE", "DELAY")
-"""The clauses with facts that are known though nothing is promised."""
+"""The clauses that declare facts about a stream that promises nothing."""
 _FIELDS = {
     "ORDERED BY": "time",
     "ON": "time",
@@ -146,7 +146,7 @@ def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> D
 def _value(
     clause: exp.Expr, columns: Mapping[str, pl.DataType] | None, values: Values, text: str
 ) -> object:
-    """Return what a clause says: a length, a share, a number, names, or True if it says nothing."""
+    """Return the value of a clause: a length, a share, a number, names, or True if it has none."""
     name, length = clause.this, clause.args.get("length")
     if name == "OPTIONS":
         return {each.this.name: each.expression.name for each in clause.expressions}
@@ -212,8 +212,8 @@ def _unpromised(made: dict[str, Any], clauses: Sequence[exp.Expr], text: str) ->
             return Unpromised(**facts)
     if places:
         raise wrong(
-            f"{places[0].this} goes with PROGRESS UNPROMISED: it is known though nothing is"
-            " promised",
+            f"{places[0].this} goes with PROGRESS UNPROMISED: it is a fact about a stream that"
+            " promises nothing",
             text,
             places[0],
         )
@@ -268,7 +268,7 @@ def _type(kind: exp.Expr, text: str, at: exp.Expr) -> pl.DataType:
         sizes = [int(each.name) for each in kind.expressions if each.name.isdecimal()]
         fits = len(sizes) < 2 or sizes[1] <= sizes[0]
         if len(sizes) != len(kind.expressions) or not fits or not all(n <= 38 for n in sizes):
-            raise wrong("DECIMAL(digits, of them after the point) has at most 38 digits", text, at)
+            raise wrong("DECIMAL(digits, digits after the point) has at most 38 digits", text, at)
         return pl.Decimal(*sizes) if sizes else pl.Decimal(38, 9)
     if name == "ARRAY" and kind.expressions:
         return pl.List(_type(kind.expressions[0], text, at))
@@ -295,7 +295,7 @@ def _read_updates(
             raise wrong(f"{name} is given twice", text, clauses[1])
     if KEY not in given:
         for name, clause in given.items():
-            raise wrong(f"{name} is about updates: say by which UPDATE KEY (...) too", text, clause)
+            raise wrong(f"{name} is a clause of update streams: add UPDATE KEY (...)", text, clause)
         return None, None
     deletes = _condition(given.get(DELETE_WHEN.clause), columns, values, text)
     options: dict[str, Any] = {
@@ -362,7 +362,7 @@ def _weights(
 
 
 def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
-    """Return a number, or the length of time at which a key is looked at."""
+    """Return a weight, or the period at which a reader looks at a key."""
     amount = tree.this if isinstance(tree, Length) and tree.args.get("unit") is None else None
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)

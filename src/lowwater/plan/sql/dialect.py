@@ -1,9 +1,8 @@
-"""The query language as an extension of the SQL parser: text to trees.
+"""The parser of the query language extends the SQL parser; it turns text into trees.
 
-Added to SQL are a window clause in brackets after a source, a union or a select item, and one after
-joins (``clauses``); ``UNION`` between sources in FROM; a trailing ``WINDOW`` of a length; and the
-statements of a pipeline file. This is syntax only; the modules that read the trees define what they
-mean.
+The language adds to SQL a window clause in brackets after a source, a union or a select item, and
+one after joins (``clauses``); ``UNION`` between sources in FROM; a trailing ``WINDOW`` of a length;
+and the statements of a pipeline file. The modules that read the trees define their meaning.
 """
 
 from __future__ import annotations
@@ -349,7 +348,7 @@ class Lowwater(Dialect):
     """The dialect of query texts, pipeline files and single expressions."""
 
     class Tokenizer(tokens.Tokenizer):
-        """Reads SQL's tokens, and the signs that papers print."""
+        """Reads the tokens of SQL, and the comparison signs as papers print them."""
 
         KEYWORDS: ClassVar = {
             **tokens.Tokenizer.KEYWORDS,

@@ -1,4 +1,4 @@
-"""FROM and WHERE to one node: of one source, of joins of several, of EXISTS.
+"""This module plans FROM and WHERE as one node: one source, joins of several, and EXISTS.
 
 Joins are planned two inputs at a time (``pairs``), from left to right. In a join, every column is
 called ``source.column``, so that no names clash; the select list restores the plain names.
@@ -14,7 +14,7 @@ from sqlglot import exp
 from lowwater.joins.shape import KINDS, How
 from lowwater.plan.expressions import is_aggregate
 from lowwater.plan.sql.bands import conjuncts
-from lowwater.plan.sql.oblivious_joins import at_once, read_join_clause
+from lowwater.plan.sql.oblivious_joins import join_all, read_join_clause
 from lowwater.plan.sql.pairs import HALVES, JoinSide, Pairs
 from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
@@ -64,7 +64,7 @@ class Joins:
             self._refuse(each)
         if not joined:
             if clause is not None:
-                raise wrong("this clause is about joins, and nothing is joined", self._text, clause)
+                raise wrong("this clause is of joins, and nothing is joined", self._text, clause)
             names = {first.name: {name: name for name in first.node.schema}}
             scope = Scope(self._text, self._values, first.node, names)
             self._pairs.filter(scope, plain)
@@ -111,7 +111,7 @@ class Joins:
         )
         ons = [self._on(join, relation, names, scope) for relation, join in joined]
         after.merged = scope.merged
-        open_ = _open(relations, hows)
+        open_ = _nullable_sources(relations, hows)
         pool = [after.named(each) for each in where]
         late = [
             each for each in pool if self._pairs.owners(each) & open_
@@ -133,7 +133,7 @@ class Joins:
                 pool += each.conditions
                 each.conditions = []
             sides = [left, *(each.side for each in waiting)]
-            whole = at_once(self._pairs, sides, pool, options, first.tree)
+            whole = join_all(self._pairs, sides, pool, options, first.tree)
             if whole is not None:
                 after.node = whole.node
                 return after
@@ -161,8 +161,8 @@ class Joins:
         return after
 
     def _next(self, left: JoinSide, waiting: Sequence[_ToJoin], pool: list[exp.Expr]) -> int:
-        """Return the place of the input to join next: of inner joins, the first that is bounded
-        now."""
+        """Return the place of the input to join next: the first whose inner join is bounded by what
+        is joined so far, else the first."""
         if any(each.how != "inner" for each in waiting):
             return 0
         bounded = (self._pairs.bounded(left, each.side, pool) for each in waiting)
@@ -277,7 +277,7 @@ class Joins:
         )
 
 
-def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
+def _nullable_sources(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
     """Return the sources whose columns an outer join may leave null."""
     found: set[str] = set()
     for at, how in enumerate(hows, start=1):

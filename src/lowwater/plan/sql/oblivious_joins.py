@@ -1,4 +1,4 @@
-"""Joins of equal times without a window that measure their inputs: all joins of a query become one.
+"""This module plans all inner joins of a query as one join of equal times without a window.
 
 Equal columns that progress have to connect all inputs, directly or through others. Further columns
 that are equal in all inputs become keys; all other conditions are checked on results.
@@ -55,7 +55,7 @@ def _memory(tree: exp.Expr, values: Values, text: str) -> int:
         return byte_count(f"{written} {unit.name}" if unit is not None else written, "MEMORY")
 
 
-def at_once(
+def join_all(
     pairs: Pairs,
     sides: Sequence[JoinSide],
     pool: list[exp.Expr],
@@ -71,11 +71,11 @@ def at_once(
     times = oblivious_builders.best_times(
         inputs, [names for names in keys if _alike(inputs, names)]
     )
-    if times is None or oblivious_builders.measured(inputs, times, options) is None:
+    if times is None or oblivious_builders.measuring_options(inputs, times, options) is None:
         return None
     for side in sides:
         pool = pairs.push(side, pool)
-    rest = [each for each in pool if not _said(each, keys)]
+    rest = [each for each in pool if not _is_implied(each, keys)]
     residual, later = pairs.checked(sides, rest)
     with at(pairs.text, *rest, source):
         node = multi_join_builders.joined_together(
@@ -92,7 +92,7 @@ def at_once(
 
 
 def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
-    """Return True if columns all progress, count alike and are never null."""
+    """Return True if all columns progress, have one time domain and are never null."""
     found = [node.progress.get(name) for node, name in zip(inputs, names, strict=True)]
     known = [each for each in found if each is not None and not each.nullable]
     return len(known) == len(found) and len({each.domain for each in known}) == 1
@@ -101,8 +101,8 @@ def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
 def _keys(
     pairs: Pairs, sides: Sequence[JoinSide], pool: Sequence[exp.Expr]
 ) -> list[tuple[str, ...]]:
-    """Return the columns that are equal in all inputs, one of each; a progressing one if there is
-    one."""
+    """Return the columns that are equal in all inputs, one of each input; of several equal columns
+    of an input, one that progresses."""
     classes: list[set[str]] = []
     for condition in pool:
         pair = _columns(pairs, sides, condition)
@@ -122,7 +122,8 @@ def _keys(
 
 
 def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> set[str] | None:
-    """Return the two columns of different inputs that a condition demands to be equal."""
+    """Return the two columns of different inputs that a condition requires to be equal; None for
+    other conditions."""
     names = _equal_columns(condition)
     if names is None or len(pairs.owners(condition)) != 2:
         return None
@@ -133,14 +134,14 @@ def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> se
     return set(names)
 
 
-def _said(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
-    """Return True if a condition demands no more than that keys are equal."""
+def _is_implied(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
+    """Return True if a condition holds whenever the keys are equal."""
     equal = _equal_columns(condition)
     return equal is not None and any(set(equal) <= set(names) for names in keys)
 
 
 def _equal_columns(condition: exp.Expr) -> tuple[str, str] | None:
-    """Return the two columns that a condition demands to be equal; None for other conditions."""
+    """Return the two columns that a condition requires to be equal; None for other conditions."""
     condition = condition.unnest()
     if not isinstance(condition, exp.EQ):
         return None

@@ -1,4 +1,4 @@
-"""Two inputs of a join: conditions become keys, bands and residuals, or filters below it."""
+"""This module plans a join of two inputs; conditions become keys, bands, residuals or filters."""
 
 from __future__ import annotations
 
@@ -161,7 +161,8 @@ class Pairs:
     ) -> tuple[Node, list[exp.Expr]]:
         """Return the join of two inputs, and the conditions that are still to be checked after it.
 
-        ``after`` are conditions that will be checked then anyhow; ``source`` is where errors point.
+        ``after`` are conditions that are checked after the join in any case. Errors point at
+        ``source``.
         """
         left_over = [each for each in conditions if not self._one_sided(each, left, right, how)]
         if bool(left.windows) != bool(right.windows):
@@ -178,14 +179,14 @@ class Pairs:
         chosen = bands.choose()
         if chosen is None and not update_builders.both(left.node, right.node):
             raise self._unbounded(left, right, bands, how, source, after)
-        said = chosen[2] if chosen is not None else ()
+        bounding = chosen[2] if chosen is not None else ()
         pairs: list[tuple[str, str]] = []
         rest: list[exp.Expr] = []
         for each in left_over:
             pair = self._equal(each, left, right)
             if pair is not None:
                 pairs += [pair] if pair not in pairs else []
-            elif not any(each is one for one in said):
+            elif not any(each is one for one in bounding):
                 rest.append(each)
         later = [each for each in rest if self._cuts(each, [left, right])]
         if later and how != "inner":
@@ -207,8 +208,8 @@ class Pairs:
             return paired(left.node, right.node, match, "", self.origin), later
 
     def _one_sided(self, condition: exp.Expr, left: JoinSide, right: JoinSide, how: How) -> bool:
-        """Filter one input by a condition on it alone, where the join allows that; return True if
-        so."""
+        """Filter one input by a condition on it alone; return False, and do nothing, if the
+        condition is on both inputs or the join keeps rows that fail it."""
         owners = self.owners(condition)
         for at_side, side in enumerate((left, right)):
             if owners and owners <= side.owners and at_side not in KINDS[how].alone:
@@ -310,8 +311,8 @@ class Pairs:
 
 
 def _columns(condition: exp.Expr, left: JoinSide, right: JoinSide) -> tuple[str, str] | None:
-    """Return the columns of both sides that a condition demands to be equal; None if it is no such
-    condition."""
+    """Return the columns of both sides that a condition requires to be equal; None for other
+    conditions."""
     condition = condition.unnest()
     if not isinstance(condition, exp.EQ):
         return None
@@ -328,8 +329,8 @@ def _time_of(side: JoinSide) -> str:
 
 
 def _within(left: JoinSide, right: JoinSide) -> Iterator[exp.Expr]:
-    """Yield the conditions that windows on both inputs mean (OOP §4.2): a partner is strictly less
-    than its own window's length before, strictly less than the other's after."""
+    """Yield the conditions that windows on both inputs mean (OOP §4.2): the right row is less than
+    the right window before the left row, and less than the left window after it."""
     for one, own in left.windows:
         for two, others in right.windows:
             mine, partners = column_tree(one), column_tree(two)

@@ -1,5 +1,4 @@
-"""The parser: texts of queries, pipelines and single expressions to trees, errors at their
-places."""
+"""The parser turns texts into trees: queries, pipelines and expressions; errors have places."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from lowwater.plan.sql.dialect import Lowwater
 from lowwater.plan.text_places import pointed, wrong
 
 LONGEST = 100_000
-"""Most characters of a text."""
+"""The greatest number of characters of a text."""
 
 
 def statements(text: str) -> list[exp.Expr]:

@@ -1,4 +1,4 @@
-"""Queries to logical nodes: a SELECT, step by step.
+"""This module plans a SELECT as logical nodes, step by step.
 
 FROM and WHERE give a node and the names that can be used over it (``joins``); then come the window
 and the aggregates (``windows``, ``aggregates``) or the select list (``select_list``), DISTINCT and
@@ -23,7 +23,7 @@ from lowwater.plan.sql.joins import Joins
 from lowwater.plan.sql.parser import one_query
 from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
-from lowwater.plan.sql.select_list import Item, aggregates, project, refuse
+from lowwater.plan.sql.select_list import Item, has_aggregate, project, refuse_item
 from lowwater.plan.sql.sources import Sources
 from lowwater.plan.sql.values import Values, parameter
 from lowwater.plan.sql.windows import Clause, item_clause, read_clause
@@ -49,7 +49,7 @@ class Queries:
             raise wrong("this query is nested too deeply to be planned", self._text) from None
 
     def _query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
-        """Return the node of a SELECT or a union of such, either with WITH in front."""
+        """Return the node of a SELECT or of a union of queries, with or without WITH in front."""
         refuse_unread(tree, self._text)
         known = self._with(tree, known)
         if isinstance(tree, exp.Subquery):
@@ -65,7 +65,7 @@ class Queries:
                 tree,
             )
         if isinstance(tree, exp.SetOperation):
-            raise wrong("of queries only a UNION can be made", self._text, tree)
+            raise wrong("queries are put together by UNION only", self._text, tree)
         raise wrong("this is no query: it begins with SELECT or WITH", self._text, tree)
 
     def _with(self, tree: exp.Expr, known: Mapping[str, Node]) -> Mapping[str, Node]:
@@ -93,7 +93,7 @@ class Queries:
         return OrderBy(tree, self._text, self._values, self._origin)
 
     def _alike(self, node: Node, other: Node) -> Node:
-        """Return a node whose columns are called, place by place, as those of another."""
+        """Return a node with its columns renamed, place by place, to those of another."""
         names = list(node.schema)
         if names == list(other.schema) or len(names) != len(other.schema):
             return node
@@ -106,13 +106,13 @@ class Queries:
         scope, clause = self._rows(tree, known)
         items = [Item.of(each) for each in tree.expressions]
         for item in items:
-            refuse(item.tree, self._text)
+            refuse_item(item.tree, self._text)
         own = item_clause(items, self._values, self._text)
         joined = bool(tree.args.get("joins"))  # a trailing window is that of the join, then
         if own is not None and clause is not None and not joined:
             raise wrong("the window is given twice", self._text, own.tree)
         grouped = any(tree.args.get(part) is not None for part in ("group", "having"))
-        grouped = grouped or any(aggregates(item.tree) for item in items)
+        grouped = grouped or any(has_aggregate(item.tree) for item in items)
         order = self._order(tree)
         if grouped or own is not None or (clause is not None and not joined):
             node = Grouping(self._text, self._origin).aggregate(tree, scope, own or clause, items)
@@ -189,7 +189,7 @@ class OrderBy:
     # ---- joins -----------------------------------------------------------------------------
 
     def of_results(self, scope: Scope, items: Sequence[Item]) -> None:
-        """Let a join put its results in order, if the order is by their time."""
+        """Make the join put its results in order, if ORDER BY is by the time of its results."""
         if self._order is None:
             return
         stamps = scope.node.stamps

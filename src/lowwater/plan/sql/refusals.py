@@ -1,4 +1,4 @@
-"""Parts of SQL that the parser reads and that mean nothing over a stream: they are refused."""
+"""This module refuses parts of SQL that the parser reads and that have no meaning over a stream."""
 
 from __future__ import annotations
 

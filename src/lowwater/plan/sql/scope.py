@@ -1,4 +1,4 @@
-"""Scopes: the meaning of names in a query, and of numbers beside times.
+"""A scope resolves the names in a query, and the numbers beside times.
 
 A resolved tree reads the columns of one node by their own names. A bare number beside a time is a
 length of time: ``ts - 30`` is thirty seconds earlier, ``ts / 10`` the number of the ten-second
@@ -45,6 +45,8 @@ class Scope:
     resolved_names: bool = False
     """True if trees name columns of ``node`` already."""
     made: dict[tuple[str, int, bool], str] = field(default_factory=dict)
+    """The columns computed for cut times, by the time column, the width in ticks, and True for
+    bucket numbers."""
 
     # ---- names -----------------------------------------------------------------------------
 
@@ -130,8 +132,8 @@ class Scope:
         return tree.transform(named)
 
     def _timed(self, tree: exp.Expr) -> exp.Expr:
-        """Return the tree with lengths of time for numbers beside times, and columns for
-        buckets."""
+        """Return the tree with numbers beside times replaced by lengths of time, and cut times by
+        computed columns."""
 
         def timed(node: exp.Expr) -> exp.Expr:
             bucket = cut(node, self.domain, self.text)
@@ -156,7 +158,7 @@ class Scope:
         return tree.transform(timed, copy=False)
 
     def _lengthen(self, node: exp.Expr, beside: exp.Expr, key: str) -> None:
-        """Make a number beside a difference of times a length of time."""
+        """Replace a number beside a difference of times by a length of time."""
         domain, amount = self._difference(beside), _nanoseconds(node.args[key])
         if domain is not None and amount is not None:
             node.set(key, _length(amount, domain))
@@ -270,8 +272,8 @@ def _length(nanos: Fraction, domain: TimeDomain) -> exp.Expr:
 
 
 def found(name: str, known: Iterable[str]) -> str | None:
-    """Return a name as it is known: written the same, or else the same but for letter case; else
-    None."""
+    """Return the known name that is equal, or else the only one that differs in letter case alone;
+    None if there is none."""
     if name in known:
         return name
     alike = [each for each in known if each.lower() == name.lower()]

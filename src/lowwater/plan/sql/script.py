@@ -1,4 +1,4 @@
-"""Pipeline files: streams, views and queries in one text, and the target of each query."""
+"""A pipeline file holds streams, views and queries in one text, with the target of each query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Select lists: their items, the columns of ``*``, and the names of columns."""
+"""This module resolves select lists: their items, the columns of ``*``, and their names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Item:
         )
 
 
-def refuse(tree: exp.Expr, text: str) -> None:
+def refuse_item(tree: exp.Expr, text: str) -> None:
     """Refuse OVER and queries, which an item cannot contain."""
     for each in tree.walk():
         if isinstance(each, exp.Window):
@@ -49,7 +49,7 @@ def refuse(tree: exp.Expr, text: str) -> None:
             raise wrong("a query stands in FROM, not in an expression", text, each, tree)
 
 
-def aggregates(tree: exp.Expr | None) -> bool:
+def has_aggregate(tree: exp.Expr | None) -> bool:
     """Return True if there is an aggregate in a tree."""
     return tree is not None and any(is_aggregate(node) for node in tree.walk())
 
@@ -72,8 +72,7 @@ def listed(
     text: str,
     origin: str,
 ) -> Node:
-    """Return some columns of a node as they are, then items, each a tree over the node's
-    columns."""
+    """Return the columns ``first`` of a node, then items, each a tree over the node's columns."""
     columns = {name: Formula.of(column_tree(name), text) for name in first}
     for (item, tree), name in zip(resolved, _names(resolved, columns, text), strict=True):
         with at(text, item.tree):

@@ -1,4 +1,4 @@
-"""The sources in FROM: streams, views, unions, sub-queries and windows over them."""
+"""This module plans the sources in FROM: streams, views, unions, sub-queries, and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants in a query: parameters, numbers and lengths of time."""
+"""This module reads the constants in a query: parameters, numbers and lengths of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window clauses: read, taken off select items, and made the windows of aggregates."""
+"""This module reads window clauses and turns them into the windows of aggregates."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def _flush(tree: exp.Expr, values: Values, text: str) -> Flush:
 
 
 def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
-    """Return the window after select items, and take it off them; None without one."""
+    """Return the window that stands after select items, and remove it from them; None without
+    one."""
     found = None
     for number, item in enumerate(items):
         for windowed in item.tree.find_all(clauses.WithWindow):

@@ -1,1 +1,1 @@
-"""The driver's part: from a plan to a running query, its inputs, metrics and checkpoint."""
+"""The driver turns a plan into a running query, and has its inputs, metrics and checkpoint."""

@@ -1,11 +1,11 @@
-"""Checks of the folders of a run: that it can continue from its checkpoint, and is alone in them.
+"""The driver checks that a run can continue from its checkpoint and is alone in its folders.
 
 Spark continues from damaged logs as if they had never been longer: rows are then counted twice or
 written nowhere, without an error. Therefore the logs are checked before the query starts, and an
 error of Spark about a checkpoint becomes one that names the file and says what to do.
 
 Invariant: a run starts only if its sources' logs and the folder of its results list every batch
-that its checkpoint knows of, so that none is taken for a new one.
+that its checkpoint lists, so that no batch is taken for a new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lowwater.sinks import Folder, FolderLock, FolderLocked
 
 ADVICE = (
     "Put back a copy of the whole checkpoint, or start from a new checkpoint with a new folder for"
-    " results: it begins where its sources begin and knows nothing of windows that were open."
+    " results: it begins where its sources begin, without the windows that were open."
 )
 LOGS = ("offsets", "commits")
 CHECKED = ("metadata", "offsets/*", "commits/*", "sources/*/*", "state/*/_*/**/*")
@@ -45,7 +45,7 @@ _OF_STATE = re.compile(
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchNumbers:
     """The numbers of the last batches of a checkpoint, from 0; -1 if there is none."""
 
     planned: int
@@ -95,7 +95,7 @@ class LockedFolders:
             self._held.callback(FolderLock(checkpoint).release)
         except FolderLocked:
             raise CheckpointError(
-                f"another run goes on from {checkpoint} right now; wait for its end or stop it, or"
+                f"another run uses the checkpoint {checkpoint} now; wait for its end or stop it, or"
                 " give this run a checkpoint of its own"
             ) from None
         except OSError as error:
@@ -112,7 +112,7 @@ def folder_of(sink: object) -> Folder | None:
 # ---- the checkpoint ----------------------------------------------------------------------------
 
 
-def progress_of(checkpoint: Path) -> Progress:
+def progress_of(checkpoint: Path) -> BatchNumbers:
     """Return the last batches of a checkpoint; raises if its logs are damaged."""
     try:
         return _progress(checkpoint)
@@ -120,7 +120,7 @@ def progress_of(checkpoint: Path) -> Progress:
         raise damaged(Path(error.filename or checkpoint), error.strerror or str(error)) from None
 
 
-def _progress(checkpoint: Path) -> Progress:
+def _progress(checkpoint: Path) -> BatchNumbers:
     for pattern in CHECKED:
         for file in sorted(checkpoint.glob(pattern)):
             if not file.name.startswith("."):
@@ -128,7 +128,7 @@ def _progress(checkpoint: Path) -> Progress:
     offsets, commits = (_batches(checkpoint / name) for name in LOGS)
     if not offsets:
         _refuse_remains(checkpoint, commits)
-        return Progress(-1, -1)
+        return BatchNumbers(-1, -1)
     if not (checkpoint / "metadata").is_file():
         raise damaged(checkpoint / "metadata", "it is missing")
     _parse(checkpoint / "metadata", _read(checkpoint / "metadata").decode("utf-8", "replace"))
@@ -145,11 +145,11 @@ def _progress(checkpoint: Path) -> Progress:
         for file in (each for each in (checkpoint / name).iterdir() if _number(each) is not None):
             _lines(file)
     _check_sources(checkpoint, _lines(checkpoint / "offsets" / str(planned)))
-    return Progress(planned, done)
+    return BatchNumbers(planned, done)
 
 
 def _refuse_remains(checkpoint: Path, commits: list[int]) -> None:
-    """Refuse a checkpoint in which no batch was planned and that still holds something of one."""
+    """Refuse a checkpoint that lists no planned batch and still holds files of one."""
     remains = [checkpoint / "commits" / str(n) for n in commits[:1]]
     remains += [each for each in checkpoint.glob("state/*/*/*") if each.is_file()][:1]
     if remains:
@@ -169,7 +169,8 @@ def _check_sources(checkpoint: Path, offsets: list[str]) -> None:
 
 
 def _check_numbered(log: Path, last: int) -> None:
-    """Check that a log of numbered files, some of which repeat all before, reaches a number."""
+    """Check that a log of numbered files has all files up to ``last``; a compact one stands for
+    those before it."""
     found = {n: each for each in _files(log) if (n := _number(each)) is not None}
     whole = [n for n, each in found.items() if each.name.endswith(WHOLE)]
     first = max((n for n in whole if n <= last), default=0)
@@ -249,7 +250,7 @@ def damaged(file: Path, what: str) -> CheckpointError:
 # ---- folders of results ------------------------------------------------------------------------
 
 
-def _check_results(folder: Folder, progress: Progress, checkpoint: Path) -> None:
+def _check_results(folder: Folder, progress: BatchNumbers, checkpoint: Path) -> None:
     """Refuse a folder whose files could be taken for those that this run will write."""
     if not progress.fresh:
         if folder.mode == "replace":
@@ -270,7 +271,7 @@ def _check_results(folder: Folder, progress: Progress, checkpoint: Path) -> None
         folder.refuse_if_used()
 
 
-def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
+def _check_log(folder: Path, progress: BatchNumbers, checkpoint: Path) -> None:
     """Check the log of a folder of results against the checkpoint.
 
     Spark skips a batch that is in the folder's log, and shows readers only files that are in it.
@@ -317,7 +318,7 @@ def _check_listed(folder: Path, file: Path) -> None:
             raise damaged(folder / listed.name, f"it is missing, and {file} lists it")
 
 
-def _check_late(folder: Folder, progress: Progress, checkpoint: Path) -> None:
+def _check_late(folder: Folder, progress: BatchNumbers, checkpoint: Path) -> None:
     """Refuse a folder with late rows of batches that the checkpoint does not know: files are named
     by batch, so this run would overwrite them."""
     if folder.mode == "replace" and progress.fresh:

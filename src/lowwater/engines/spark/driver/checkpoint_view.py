@@ -1,4 +1,4 @@
-"""The content of a checkpoint: marks and sizes of every operator, as they are in Spark's state."""
+"""The content of a checkpoint is read from Spark's state: marks and sizes of every operator."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class CheckpointEntry:
     bytes: int | None = None
 
 
-def look_into(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
-    """Return all that a checkpoint holds, by stage, bucket and operator."""
+def read_checkpoint(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
+    """Return the entries of a checkpoint, by stage, bucket and operator."""
     path = Path(folder).absolute()
     if not (path / "state").is_dir():
         hint = "it has no state yet" if (path / "offsets").is_dir() else "there is none"
@@ -39,7 +39,7 @@ def look_into(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
     spark = session or spark_session()
     found: list[CheckpointEntry] = []
     names = (each.name for each in (path / "state").iterdir())
-    for operator in sorted(int(name) for name in names if name.isdigit()):  # others are strangers
+    for operator in sorted(int(name) for name in names if name.isdigit()):  # Spark's stateful ones
         reader = spark.read.format("statestore").option("path", str(path))
         reader = reader.option("operatorId", operator).option("stateVarName", "index")
         try:

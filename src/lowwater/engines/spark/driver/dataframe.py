@@ -1,4 +1,4 @@
-"""A plan to a streaming DataFrame: sources, source stages, stateful stages and the result."""
+"""A plan becomes a streaming DataFrame: sources, source stages, stateful stages, the result."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from lowwater.sources.spark import SparkFrame, call_apart, is_remote
 from lowwater.stream.duration import nanoseconds
 
 CHUNK_ROWS = 1_000_000
-"""Rows of a replay in one batch, unless the user says otherwise."""
+"""The greatest number of rows of a replay in one batch, unless ``chunk_rows=`` is given."""
 
 
 @dataclass(frozen=True)

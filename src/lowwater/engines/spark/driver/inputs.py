@@ -1,4 +1,4 @@
-"""Sources that Spark reads, as streaming DataFrames with the columns that a stream declares.
+"""Sources that Spark reads become streaming DataFrames with the columns that a stream declares.
 
 Spark lists the files and receives the lines; the readers of the embedded engine parse them in
 Spark's workers, so that both engines read them alike.

@@ -1,4 +1,4 @@
-"""The reports of a batch, read from Spark's progress events.
+"""The reports of a batch are read from Spark's progress events.
 
 Where workers are on other machines, their requests for a tick of the clock come with these reports.
 """
@@ -27,7 +27,7 @@ METRICS = "lowwater"
 WHOLE = "triggerExecution"
 """Spark's name for the time of a whole batch."""
 ANSWERS = "lowwater_answers"
-"""The name under which they hold the number of answers that were combined from parts."""
+"""The name under which Spark's progress events hold the number of answers combined from parts."""
 
 
 def answers_in(progress: Any) -> int | None:

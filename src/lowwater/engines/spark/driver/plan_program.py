@@ -1,4 +1,4 @@
-"""The program that workers run, made from a plan once, on the driver."""
+"""The driver makes the program that workers run from a plan, once a query."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def make_program(
                 exchanges={
                     edge.producer: Exchange(
                         parts[edge.producer].where,
-                        senders=ids[_maker(layout, edge)],
+                        senders=ids[_producing_stage(layout, edge)],
                         owned=_one_bucket_a_group(plan, layout, sources, edge),
                     )
                     for edge in stage.edges
@@ -110,7 +110,8 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
     return parts
 
 
-def _maker(layout: Layout, edge: Edge) -> int:
+def _producing_stage(layout: Layout, edge: Edge) -> int:
+    """Return the number of the stage whose operator gives the rows of an edge."""
     return next(stage.number for stage in layout.stages if edge.producer in stage.operators)
 
 
@@ -174,7 +175,7 @@ def _one_bucket_a_group(
 ) -> bool:
     """Return whether an operator's punctuation on a group comes from one bucket: that of the
     group's rows."""
-    stage = layout.stages[_maker(layout, edge)]
+    stage = layout.stages[_producing_stage(layout, edge)]
     owned = {s.index for s in sources for d in s.deliveries if d.stage == stage.number and d.owned}
     waiting, entries = [edge.producer], set()
     while waiting:
@@ -222,7 +223,7 @@ def _reducer(
 def _routes(
     plan: PhysicalPlan, layout: Layout, ids: list[tuple[int, ...]], stage: Stage
 ) -> tuple[Route, ...]:
-    """Return where the rows go that leave a stage."""
+    """Return the ways of the rows that leave a stage."""
     routes = [
         Route(edge.producer, later.number, ids[later.number], edge.key)
         for later in layout.stages
@@ -249,7 +250,7 @@ def _own(plan: PhysicalPlan, stage: Stage) -> tuple[tuple[str, Identity], ...]:
 
 
 def _fingerprint(plan: PhysicalPlan, stage: Stage, buckets: int) -> tuple[str, ...]:
-    """Return what must not change if a stage is to go on with its state."""
+    """Return lines that must stay the same for a stage to continue with its saved state."""
     lines = [f"state format {STATE_FORMAT}", f"{buckets} buckets"]
     for edge in stage.edges:
         operator = plan.operators[edge.producer]

@@ -1,8 +1,8 @@
-"""Pushdown: the columns of a source that need not travel to Python.
+"""Pushdown makes Spark leave out the columns of a source that no worker needs.
 
 Spark leaves out the columns that no operator reads. A text column that only conditions of filters
 read is left out too, if Spark can compute those conditions: each becomes a column of truth values,
-and the filter uses that. Rows that a filter drops carry progress as any row does, so Spark drops no
+which the filter reads. A row that a filter drops moves the mark as any row does, so Spark drops no
 row (docs/decisions/050-conditions-that-spark-computes.md).
 """
 
@@ -30,15 +30,15 @@ from lowwater.stream.element import SEQUENCE
 
 @dataclass(frozen=True)
 class Pushed:
-    """A plan, and what Spark gives for it of each source: names and SQL, in order."""
+    """A plan and, for each source by index, the columns that Spark gives: names and SQL."""
 
     plan: PhysicalPlan
     columns: Mapping[int, tuple[tuple[str, str], ...]]
 
 
 def push_down(plan: PhysicalPlan, whole_rows: bool) -> Pushed:
-    """Let Spark leave out what it can; ``whole_rows`` keeps columns that only the side output of
-    late rows shows."""
+    """Return the plan with the columns that Spark gives of each source; ``whole_rows`` keeps those
+    that only the side output of late rows shows."""
     operators = list(plan.operators)
     columns = {}
     for source in plan.sources:
@@ -135,7 +135,7 @@ class _Pushing:
         return needed
 
     def used(self, expression: Expression) -> pl.Expr:
-        """Return a filter's condition as it is over the computed columns."""
+        """Return a filter's condition over the computed columns."""
         if expression.tree is None:
             return expression.polars
         tree = replaced(expression.tree, self._names)

@@ -1,4 +1,4 @@
-"""Reports: what the buckets report batch by batch, combined to the metrics of a run."""
+"""The reports of buckets, batch by batch, are combined to the metrics of a run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _OperatorTotals:
         self.counts.add(report.counts)
 
     def end_batch(self) -> None:
-        """Note what all buckets together hold."""
+        """Add up the state that all buckets hold at the end of a batch."""
         self.rows.add(sum(each.rows for each in self.latest.values()) - self.rows.now)
         self.bytes.add(sum(each.bytes for each in self.latest.values()) - self.bytes.now)
 
@@ -130,7 +130,7 @@ class Reports:
         return all(each.ended for each in self._streams.values())
 
     def begin_again(self) -> None:
-        """Note that another query goes on where the last one stopped."""
+        """Note that another query continues where the last one stopped."""
         self._start += 1
 
     def take(self, progress: Any) -> None:
@@ -145,7 +145,8 @@ class Reports:
         self._time(batch_of(progress, rows), reports)
 
     def _time(self, batch: BatchMetrics, reports: list[Report]) -> None:
-        """Keep when a batch was; between batches, operators that hold something back wait."""
+        """Keep a batch; count the time since the batch before as idle time of operators that held
+        something back."""
         if self._batches:
             before = self._batches[-1]
             gap = (batch.started - before.started).total_seconds() - before.seconds
@@ -229,7 +230,7 @@ class Reports:
         beating = isinstance(spec.idle, Heartbeat)
         source, rows = operator.source, found.rows
         if isinstance(source, Replay) and found.ended:
-            rows = source.rows  # of a log: they are judged where it is read
+            rows = source.rows  # the reader of a log judges its rows, so buckets do not count them
         return StreamMetrics(
             name=spec.name,
             rows=rows,
@@ -275,7 +276,7 @@ def _behind(
 
 
 def _holding(spec: StreamSpec, found: _StreamTotals) -> HoldingChannel | None:
-    """Return the channel that holds a stream back; every bucket knows the same of channels."""
+    """Return the channel that holds a stream back; all buckets have the same marks of channels."""
     domain = spec.domains.get(spec.time)
     if not found.channels or domain is None or not spec.channel or found.ended:
         return None
@@ -284,7 +285,8 @@ def _holding(spec: StreamSpec, found: _StreamTotals) -> HoldingChannel | None:
 
 
 def _completeness(spec: StreamSpec, found: _StreamTotals) -> tuple[CompletenessMetrics, ...]:
-    """Return how complete a stream is; late rows are those of the account where it has them."""
+    """Return how complete a stream is; with one contract, its late rows are those of the
+    account."""
     lines = completeness_metrics(
         [(attribute, channel, each) for (attribute, channel), each in found.complete.items()],
         spec.domains,

@@ -1,4 +1,4 @@
-"""A run on Spark: one Structured Streaming query, watched until it ends."""
+"""A run on Spark is one Structured Streaming query, watched until it ends."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ class SparkRun(Run):
             raise OptionError("charge= is for the virtual clock of the embedded engine")
         super().__init__(plan, SinkCall(), options.sink is None)
         self._plan, self._options = plan, options
-        kept = _kept(options)
-        self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
-        late = late_folder(options.late_sink, str(kept / "late"))
+        folder = _run_folder(options)
+        self._checkpoint = folder / "checkpoint" if options.checkpoint is None else folder
+        late = late_folder(options.late_sink, str(folder / "late"))
         assert late is not None
         self._late = late
-        self._results_folder = kept / "results"
+        self._results_folder = folder / "results"
         self._folders: LockedFolders | None = None
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
@@ -139,14 +139,14 @@ class SparkRun(Run):
             raise self._translated(error)  # noqa: B904 (its cause is set)
 
     def _translated(self, error: BaseException) -> BaseException:
-        """Return the error of ours that stands for one of Spark's."""
+        """Return the error of ours for one of Spark's."""
         assert self._folders is not None
         fresh = self._folders.progress.fresh
         return about_checkpoint(translate(error), self._checkpoint, fresh)
 
     def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
-        """Return what Spark calls for each batch: it hands the rows to a function, or to an object
-        with ``write``."""
+        """Return the function that Spark calls for each batch: it hands the rows to the sink, a
+        function or an object with ``write``."""
         if not callable(sink) and not hasattr(sink, "write"):
             raise OptionError(
                 f"sink= is a folder, a function of a pyarrow table, or an object with write and"
@@ -282,7 +282,7 @@ class SparkRun(Run):
             return self._reports.metrics()
 
 
-def _kept(options: RunOptions) -> Path:
+def _run_folder(options: RunOptions) -> Path:
     """Return the folder of a run: its checkpoint's, or a temporary one of this process."""
     if options.checkpoint is not None:
         return Path(str(options.checkpoint)).absolute()

@@ -1,9 +1,9 @@
-"""Conditions on texts as Spark SQL, where Spark is sure to give the truth values Polars gives.
+"""Conditions on texts become Spark SQL if Spark gives the same truth values as Polars.
 
 A condition compares columns of texts with literals: ``=``, ``<>``, IN, LIKE, ``starts_with`` and
 IS NULL, put together by AND, OR and NOT. Such a condition never fails, and a wide text that only it
-reads need not travel to Python. Texts are compared byte by byte, whatever the column's collation,
-and no escape is left to the session. Whatever else there may be is not translated
+reads need not be sent to Python. Texts are compared byte by byte, whatever the column's collation,
+and no escape depends on the session. No other condition is translated
 (docs/decisions/050-conditions-that-spark-computes.md).
 """
 
@@ -20,11 +20,11 @@ from lowwater.engines.spark.wire.types import quoted
 from lowwater.plan.expressions import column_tree
 
 LONGEST = 20_000
-"""Characters of a condition that is still handed to Spark."""
+"""The greatest number of characters of a condition that Spark computes."""
 
 
 class _Different(Exception):
-    """Spark and Polars might not agree on this."""
+    """Raised for a part of a condition on which Spark and Polars may differ."""
 
 
 @dataclass(frozen=True)

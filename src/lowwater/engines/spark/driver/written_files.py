@@ -1,4 +1,4 @@
-"""Reading the files that a query has written, in the order in which they were written.
+"""The files that a query has written are read in the order in which they were written.
 
 Spark reads the files of a folder in any order. But it keeps a log of the files it wrote, batch by
 batch, and a file keeps its rows in order, so both together give the order of the rows.
@@ -23,6 +23,7 @@ LOG = "_spark_metadata"
 WHOLE = ".compact"
 """The suffix of a part of the log that repeats all parts before it."""
 AT, FILE, ROW = "__at", "__file", "__row"
+"""Columns for sorting rows: the place of the file in the log, its name, the row's place in it."""
 
 
 def has_log(folder: Path) -> bool:
@@ -38,7 +39,7 @@ def read_written(spark: Any, folder: Path) -> Chunk:
 def read_in_order(spark: Any, folder: Path) -> Chunk:
     """Return the rows of all Parquet files in a folder, in the order in which they were written."""
     table = spark.read.parquet(str(folder))
-    places = {name: at for at, name in enumerate(logged(folder))}  # no fewer than are read
+    places = {name: at for at, name in enumerate(logged(folder))}  # has all files that are read
     about = table.metadataColumn("_metadata")
     about = (about["file_name"].alias(FILE), about["row_index"].alias(ROW))
     rows = _taken(table.select("*", *about))

@@ -1,1 +1,1 @@
-"""Sources of our own on Spark: a replay, and the clock."""
+"""lowwater has two Spark sources of its own: a replay and the clock."""

@@ -1,4 +1,4 @@
-"""The clock as a Spark source: it ticks when a bucket requests it, and once a period if it has one.
+"""The clock is a Spark source that ticks when a bucket requests it, and once a period, if any.
 
 The time of a tick is its offset, so it is in the query's log: a batch that is run again has the
 same time. Without a request or a period, the clock stands still and causes no batch.

@@ -1,4 +1,4 @@
-"""A replay as a Spark source: batches of messages in a controlled arrival order.
+"""A replay is a Spark source that gives batches of messages in a controlled arrival order.
 
 The reader is on the driver's machine and has the whole log. Played as fast as possible, a log has
 an order, so the same intake as in the embedded engine judges its rows one by one, here, before they
@@ -105,9 +105,9 @@ class LogPrint:
         elif kept["rows"] != self.rows:
             what = f"it had {kept['rows']:,} rows, and has {self.rows:,}"
         elif kept["content"] != self.content:
-            what = "it has as many rows, but some of them are others"
+            what = "it has as many rows, but some of them differ"
         else:
-            what = "it is cut into other batches: chunk_rows= or tick= was another"
+            what = "it is cut into other batches: chunk_rows= or tick= was different"
         raise CheckpointError(
             f"the checkpoint is of a log that has changed since: {what}. A log that was played to"
             " its end has been answered as a whole, and nothing can follow it. Play this log with"
@@ -127,9 +127,13 @@ class Share:
     number: int
     rows: bytes
     elements: tuple[Element, ...]
+    """Promises, and the end; only the first share of a batch has some."""
     refused: bytes
+    """The refused rows and the report on them; empty in all shares but the first."""
     at: int
+    """The clock of the batch, in nanoseconds."""
     judged: bool
+    """True if the rows were let in; False if they are judged where they arrive."""
     arrivals: NDArray[np.int64] | None = None
     """The arrival time of each row by the clock; None if the log is not played by the clock."""
 
@@ -255,13 +259,13 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elements.append(End())
         count = max(1, -(-rows.height // ROWS_A_TASK))
         size = -(-rows.height // count) if rows.height else 0
-        aside = pickled((account, refused))
+        report = pickled((account, refused))
         return [
             Share(
                 number,
                 packed(rows.slice(number * size, size)),
                 tuple(elements) if number == 0 else (),
-                aside if number == 0 else b"",
+                report if number == 0 else b"",
                 end["at"],
                 True,
             )

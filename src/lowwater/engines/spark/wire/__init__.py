@@ -1,1 +1,1 @@
-"""The values that driver and workers exchange: programs, messages, reports, errors, files."""
+"""Driver and workers exchange these values: programs, messages, reports, errors and files."""

@@ -1,4 +1,4 @@
-"""Buckets: what Spark distributes instead of the user's keys.
+"""Spark distributes buckets, not the user's keys.
 
 A row's bucket follows from its key columns; the bucket's *id* is chosen so that Spark's own hash
 puts every bucket into a shuffle partition of its own.
@@ -21,7 +21,7 @@ _MASK = 0xFFFFFFFF
 
 @cache
 def bucket_ids(count: int) -> tuple[int, ...]:
-    """Return the ids of so many buckets, one for each of as many shuffle partitions."""
+    """Return the ids of ``count`` buckets, one for each of ``count`` shuffle partitions."""
     found: dict[int, int] = {}
     candidate = 0
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""Errors on their way from a worker to the user.
+"""Errors are carried from a worker to the user as text.
 
 An error raised in a worker reaches the driver as text: a Python traceback inside a Java exception
 inside an exception of PySpark. So a worker raises its errors *carried*: the message ends in a mark
@@ -44,7 +44,7 @@ def carried(error: LowwaterError) -> RuntimeError:
 
 @contextmanager
 def carrying() -> Iterator[None]:
-    """Raise errors of ours carried, as :func:`carried` makes them."""
+    """Raise our errors in the form that :func:`carried` gives them."""
     try:
         yield
     except LowwaterError as error:

@@ -1,4 +1,4 @@
-"""Files of late rows: the side output on Spark, as Parquet files named by batch and bucket.
+"""The side output on Spark is a folder of Parquet files, named by batch and bucket.
 
 A batch that is run again writes the same files again, so the folder holds each row once.
 """

@@ -1,4 +1,4 @@
-"""Messages: what travels between the stages of a query on Spark.
+"""Messages carry rows and promises between the stages of a query on Spark.
 
 A message is one small row with a blob in it: rows as Arrow, or promises. Spark shuffles messages by
 their bucket and never looks inside.
@@ -33,7 +33,7 @@ class Kind(IntEnum):
     PARTIALS = 2
     """Rows reduced for the aggregate they are on the way to."""
     DIGEST = 3
-    """The digest of rows: what the progress of their source follows from."""
+    """The digest of rows, from which the marks of their source follow."""
     ELEMENTS = 4
     """Promises, and the end."""
     REFUSED = 5
@@ -68,7 +68,7 @@ class Message(NamedTuple):
     """One message."""
 
     stage: int
-    """The stage it goes to; the number of stages for what leaves the last one."""
+    """The stage it goes to; the number of stages, for messages of the last stage."""
     bucket: int
     """The id of the bucket it goes to."""
     port: int

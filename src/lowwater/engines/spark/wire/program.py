@@ -1,4 +1,4 @@
-"""A plan as Spark's workers need it: plain values that can be sent anywhere.
+"""A program is a plan as Spark's workers need it: plain values that can be sent to any process.
 
 Nothing here holds a node, a source, a session or a DataFrame, and nothing of planning is loaded
 where these are used.
@@ -118,7 +118,7 @@ class Program:
 
     @property
     def end(self) -> int:
-        """The stage number of what leaves the last stage."""
+        """The stage number in messages that leave the last stage."""
         return len(self.stages)
 
     @property

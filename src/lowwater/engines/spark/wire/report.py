@@ -1,4 +1,4 @@
-"""The report of one bucket on one batch, sent as JSON from worker to driver.
+"""A bucket reports on one batch to the driver, as JSON.
 
 Users' listeners read it too, in Spark's progress events, so the names of the fields are public.
 """

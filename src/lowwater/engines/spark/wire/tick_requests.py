@@ -1,4 +1,4 @@
-"""Requests of buckets for a tick of the clock: one file a bucket, on the driver's machine.
+"""Buckets request ticks of the clock in files on the driver's machine, one file a bucket.
 
 A request holds the clock time from which a tick would release something that operators hold back.
 If a request is lost, answers come with the next batch; the time of a tick is in the clock's offset,

@@ -1,4 +1,4 @@
-"""Column types on their way into Spark and out of it again."""
+"""Column types are converted on the way into Spark and out of it."""
 
 from __future__ import annotations
 

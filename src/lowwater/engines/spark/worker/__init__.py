@@ -1,1 +1,1 @@
-"""The workers' part: stages, their state, and what they send."""
+"""Workers run stages, keep their state and send messages."""

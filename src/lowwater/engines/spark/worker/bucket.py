@@ -1,7 +1,8 @@
-"""A bucket: the kernels of a stage over one part of the state, for one batch.
+"""A bucket runs the kernels of a stage over one part of the state, for one batch.
 
-All rows of the batch are taken in first, then its promises: that is always safe, because rows that
-come after a promise keep it. Answers that the promises complete leave in the same batch.
+All rows of the batch are taken in first, then its promises. This is always safe: of the rows of the
+batch, those sent after a promise keep it, so no kernel gets a row that breaks a promise. Answers
+that the promises complete leave in the same batch.
 
 Invariant: the messages and the state after a batch follow from the state before it and its messages
 alone, so a batch that is run again has the same outcome.
@@ -103,13 +104,13 @@ class Bucket:
         self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
             marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
-            hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
+            hints.write(task.run, task.batch, self._program.number, marks, self._own_groups)
         for route in self._program.routes:
             yield from send(
                 route, self._graph.left[route.producer], self._id, self._last, self._now
             )
         self._graph.settle()
-        own = self._id == self._program.ids[0]  # all buckets notice the same
+        own = self._id == self._program.ids[0]  # all buckets have the same warnings
         self._record.notes += [
             str(each.message) for each in noticed if own and each.category is StreamWarning
         ]
@@ -119,7 +120,7 @@ class Bucket:
 
     @property
     def _own_groups(self) -> int | None:
-        """The bucket, if there are groups of which it alone knows the marks."""
+        """The id of the bucket if it alone has the marks of some groups, else None."""
         deliveries = (each for source in self._program.sources for each in source.deliveries)
         number = self._program.number
         alone = any(each.owned and each.stage == number for each in deliveries)

@@ -1,4 +1,4 @@
-"""Reports: the numbers of one bucket after one batch, for the driver."""
+"""A report has the numbers of one bucket after one batch, for the driver."""
 
 from __future__ import annotations
 

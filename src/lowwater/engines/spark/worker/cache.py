@@ -1,4 +1,4 @@
-"""Copies of chunks of state in shared memory, so that the next batch need not fetch them.
+"""The cache has copies of chunks of state in shared memory, for the batches that follow.
 
 Reading state through Spark costs a copy through a socket. A chunk never changes once it is written,
 so a copy of the same chunk is as good: every try of a batch marks the chunks it writes with a token

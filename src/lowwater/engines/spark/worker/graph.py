@@ -1,4 +1,4 @@
-"""The operators of one stage in one bucket, run until all that a batch brought is processed."""
+"""A graph runs the operators of one stage in one bucket until a batch is processed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowwater.stream.element import Element
 
 
 class Graph:
-    """Pushes elements through the operators and collects what leaves the stage."""
+    """Pushes elements through the operators and collects the elements that leave the stage."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class Graph:
         return any(member.kernel.waiting_since is not None for member in self.members.values())
 
     def needs(self) -> dict[str, list[Need]]:
-        """Return, by the title of each operator that holds something back, the progress it
-        requests of what enters the stage."""
+        """Return the marks that each operator needs of the inputs of the stage, by the title of
+        operators that hold something back."""
         return {
             member.part.where.title: [
                 need for each in requests for need in backtrack(self.members, member, each)
@@ -103,7 +103,7 @@ class Graph:
         return {index: kernel for index, kernel in kernels if isinstance(kernel, Stamp)}
 
     def stamp(self, now: int) -> None:
-        """Move latent time to that of rows that were stamped at ``now``, here or elsewhere."""
+        """Move latent time to ``now``, the time at which rows were stamped in some bucket."""
         for index, kernel in self.stamps.items():
             self.push(index, self.members[index].call(kernel.rows_stamped, now))
 

@@ -1,4 +1,4 @@
-"""Hints: marks in files for readers of the next batch, which save work and change no result.
+"""Hints are marks in files for readers of the next batch; they save work and change no result.
 
 Rows can be judged, filtered and reduced before they are sent if the marks that held before the
 batch are known where rows are read. Every bucket has them at the end of the batch before and writes
@@ -26,7 +26,7 @@ KEPT = 3
 FOLDERS = RunFolders(Path(tempfile.gettempdir()), "lowwater-hints")
 
 
-def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = None) -> None:
+def write(run: str, batch: int, stage: int, marks: Any, bucket: int | None = None) -> None:
     """Write the marks that hold after a batch, unless another bucket on this machine has.
 
     ``bucket``: the bucket whose groups they are; None if they are of all groups.
@@ -46,7 +46,7 @@ def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = Non
         return  # a full or read-only disk costs speed only
 
 
-def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[Any] | None:
+def read(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[Any] | None:
     """Return the marks that held after a batch, of all buckets named; None if some are missing."""
     folder = FOLDERS.of(run)
     if folder is None:

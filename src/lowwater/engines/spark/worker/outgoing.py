@@ -1,4 +1,4 @@
-"""Rows and promises as messages to the buckets of a stage."""
+"""Rows and promises become messages to the buckets of a stage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deliver(
     """Yield messages with rows that were let in, after the row-wise operators, and reduced for the
     aggregate that reads them if that leaves few enough.
 
-    ``tried`` holds for which operators it does; this function adds to it.
+    ``tried`` maps an operator's index to True if it does; this function adds to it.
     """
     prefix = [(idle_kernel(part), part) for part in delivery.prefix]
     reducer = reducer_kernel(delivery.reducer) if delivery.reducer else None
@@ -51,14 +51,14 @@ def deliver(
         if reducer is not None and delivery.reducer is not None:
             target = delivery.reducer.index
             if target not in tried:
-                tried[target] = _worth(reducer, delivery.reducer.where, part)
+                tried[target] = _reducing_pays(reducer, delivery.reducer.where, part)
             if tried[target]:
                 port, kind = target, Kind.PARTIALS
                 part = call(delivery.reducer.where, reducer.reduced, part)
         yield Message(delivery.stage, bucket, port, kind, partition, at, packed(part))
 
 
-def _worth(reducer: Reducer, where: Where, rows: Chunk) -> bool:
+def _reducing_pays(reducer: Reducer, where: Where, rows: Chunk) -> bool:
     """Return whether reducing rows leaves few enough of them, estimated from a sample."""
     if rows.height <= SAMPLE:
         return True

@@ -1,11 +1,11 @@
-"""The result stage: it turns messages of the last stateful stage into rows of the result.
+"""The result stage turns messages of the last stateful stage into rows of the result.
 
 It combines the output of an operator that was spread over buckets: partial answers of an aggregate,
 or rows to be put in order. It needs no state, because a promise reaches all buckets in one batch:
 all parts of an answer, and all rows up to a mark, are in that batch too.
 
-Invariant: rows leave in the order in which they were finished, whatever the order in which the
-messages of the buckets come.
+Invariant: the order in which messages of the buckets come does not change the order of the rows,
+which is that in which they were finished.
 """
 
 from __future__ import annotations

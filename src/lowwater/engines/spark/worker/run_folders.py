@@ -1,4 +1,4 @@
-"""Folders for the files of runs on one machine, which only this user's processes can write to."""
+"""Folders hold the files of runs on one machine; only this user's processes can write to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved state: the state of a bucket between batches, written as bytes and checked when read.
+"""The state of a bucket is saved between batches as bytes, and checked when it is read.
 
 Invariant: a program opens only a state that a program with the same fingerprint has written; for
 any other, the error shows the difference.
@@ -86,7 +86,7 @@ def open_state(
 
 
 def _follow_groups(program: StageProgram, graph: Graph, saved: dict[Any, Any]) -> None:
-    """Follow what operators await of single groups, if sources answer such requests on demand."""
+    """Follow the requests of operators for single groups, if sources make timestamps on demand."""
     sources = [each for each in program.sources if each.spec.groups]
     on_demand = frozenset(s.index for s in sources if isinstance(s.spec.idle, OnDemand))
     if on_demand:

@@ -1,4 +1,4 @@
-"""The source stage: rows of a streaming DataFrame, per partition, to messages.
+"""The source stage turns the rows of a streaming DataFrame into messages, partition by partition.
 
 If hints hold the marks before the batch, rows are judged here, pass the row-wise operators next to
 the source and are reduced for the aggregate that reads them. Otherwise they are sent as they are.
@@ -61,7 +61,7 @@ def known(source: SourceProgram, run: str, batch: int) -> Any:
     """Return the marks of a source before a batch, by attribute; None if there are no hints."""
     first = source.deliveries[0]
     buckets = first.ids if first.owned else ()
-    found = hints.find(run, batch - 1, first.stage, buckets)
+    found = hints.read(run, batch - 1, first.stage, buckets)
     if found is None:
         return None
     one, *others = [marks[source.index] for marks in found]

@@ -1,4 +1,4 @@
-"""The stateful stage as Spark calls it: messages and state of one bucket in, messages out."""
+"""Spark calls the stateful stage with messages and state of one bucket; it returns messages."""
 
 from __future__ import annotations
 

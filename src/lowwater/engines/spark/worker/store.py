@@ -1,4 +1,4 @@
-"""Kernel state in Spark's state store: chunks under (operator, name, slice, sequence).
+"""Kernel state is in Spark's state store as chunks under (operator, name, slice, sequence).
 
 Within a batch chunks are kept in memory. At its end the chunks that are new are written, and those
 that are gone are removed. A chunk is read when a kernel first gets it. The index, with the address

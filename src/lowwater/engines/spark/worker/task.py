@@ -1,4 +1,4 @@
-"""Tasks of Spark: the query and batch that a worker's process works for; its start and end."""
+"""A task of Spark is the work of a worker's process on one partition of a batch."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def begin_task() -> None:
 
     After each task a worker collects garbage among all its objects, and the modules it imported
     have hundreds of thousands: four times the work of a small batch. Objects that exist when the
-    first tasks begin stay for good, so they are left out. Not those of later tasks: some of them
-    end, and an object that is left out is never freed.
+    first tasks begin stay for good, so they are left out. Objects of later tasks are collected:
+    an object that is left out is never freed.
     """
     end_quietly()
     if next(_begun) < FREEZING:
@@ -47,6 +47,7 @@ def begin_task() -> None:
 
 
 FREEZING = 3
+"""The number of tasks of a process at whose begin objects are left out of garbage collection."""
 _begun = itertools.count()
 
 

@@ -4,4 +4,4 @@
 SELECT *, count(*) FROM M [RANGE 1 min]
 
 --- error at 1:8
-an aggregate query lists its columns; * does not go with it
+an aggregate query lists its columns; * cannot stand for them

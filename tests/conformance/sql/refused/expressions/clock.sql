@@ -4,5 +4,5 @@
 SELECT ts FROM M WHERE ts > now()
 
 --- error at 1:29
-NOW() reads a clock or rolls dice, so a run could not be repeated; lw.stream(...,
+NOW() reads a clock or a random number, so a run could not be repeated; lw.stream(...,
 stamp="internal") stamps rows as they come in

@@ -5,4 +5,4 @@ SELECT * FROM M WHERE
    len + ts > 3
 
 --- error at 2:4
-TIMESTAMP + BIGINT means nothing
+TIMESTAMP + BIGINT is not defined

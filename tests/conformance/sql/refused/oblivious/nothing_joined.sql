@@ -4,4 +4,4 @@
 SELECT * FROM Wild1 [MEMORY '1 MB']
 
 --- error at 1:21
-this clause is about joins, and nothing is joined
+this clause is of joins, and nothing is joined

@@ -4,4 +4,4 @@
 SELECT ts FROM A EXCEPT SELECT ts FROM B
 
 --- error at 1:8
-of queries only a UNION can be made
+queries are put together by UNION only

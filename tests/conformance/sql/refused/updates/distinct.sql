@@ -4,4 +4,4 @@
 SELECT DISTINCT symbol, ts FROM Trades
 
 --- error at 1:8
-distinct over an update stream ... of a key and time there is one
+distinct over an update stream ... there is one row of each key and time

@@ -4,4 +4,4 @@
 SELECT ts, lower(symbol) AS symbol FROM Trades
 
 --- error at 1:8
-the update key (symbol) stays with its rows, ... select symbol as it is; it may get another name
+the update key (symbol) must stay with its rows, ... select symbol as it is; it may get another name

@@ -4,4 +4,4 @@
 SELECT price, ts FROM Trades
 
 --- error at 1:8
-the update key (symbol) stays with its rows, or nobody knows which one a row replaces; select symbol as it is; it may get another name
+the update key (symbol) must stay with its rows, because a row replaces the one with the same key; select symbol as it is; it may get another name
