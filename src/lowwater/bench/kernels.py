@@ -22,7 +22,6 @@ import numpy as np
 import polars as pl
 
 from lowwater.api import Stream, stream
-from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
 from lowwater.bench.report import Row, figure
 from lowwater.engines.step import Where, step
 from lowwater.operators.kernel import ALONE
@@ -196,6 +195,78 @@ CASES = (
 )  # fmt: skip
 
 
+# ---- timing, and proof that the work is the same -----------------------------------------------
+
+ROUNDS = 3
+"""Number of rounds in which every side takes its turn, unless the time is up before."""
+PATIENCE = 20.0
+"""Seconds after which no new round is begun."""
+
+Seconds = list[float]
+"""The seconds of each repetition of one side."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Two numbers that are equal for equal bags of rows: their number and the sum of hashes."""
+
+    rows: int
+    checksum: int
+
+    @classmethod
+    def of(cls, *frames: pl.DataFrame) -> Fingerprint:
+        """Return the fingerprint of all rows of some frames, in whatever order."""
+        total = sum(_hash(frame) for frame in frames)
+        return cls(sum(frame.height for frame in frames), total % 2**64)
+
+
+def alternate(
+    sides: Mapping[str, Callable[[], object]], rounds: int = ROUNDS
+) -> dict[str, Seconds]:
+    """Time the sides in turn, so that other load on the machine slows all of them."""
+    timings: dict[str, Seconds] = {name: [] for name in sides}
+    begun = time.perf_counter()
+    for _ in range(rounds):
+        for name, work in sides.items():
+            start = time.perf_counter()
+            work()
+            timings[name].append(time.perf_counter() - start)
+        if time.perf_counter() - begun > PATIENCE:
+            break
+    return timings
+
+
+def stream_through(query: Stream, chunk_rows: int) -> None:
+    """Run a query to its end and drop the results."""
+    query.run(sink=_drop, chunk_rows=chunk_rows).await_termination()
+
+
+def stream_results(query: Stream, chunk_rows: int) -> Fingerprint:
+    """Run a query to its end and return the fingerprint of its results."""
+    held: list[pl.DataFrame] = []
+
+    def keep(table: Any) -> None:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        held.append(frame)
+
+    query.run(sink=keep, chunk_rows=chunk_rows).await_termination()
+    return Fingerprint.of(*held)
+
+
+def _drop(_: object) -> None:
+    """Drop results."""
+
+
+def _hash(frame: pl.DataFrame) -> int:
+    """Return the sum of the row hashes, added by halves, so that nothing overflows."""
+    hashes = frame.hash_rows(7)
+    return int((hashes & 0xFFFFFFFF).sum()) + (int((hashes // 2**32).sum()) << 32)
+
+
+# ---- beside Polars -----------------------------------------------------------------------------
+
+
 def run_kernels() -> Iterator[Row]:
     """Run every case against Polars, on longer streams, with smaller chunks; then many groups."""
     for case in CASES:
@@ -212,10 +283,10 @@ def _against_polars(case: Case) -> Iterator[Row]:
     sides |= {name: partial(peer, frames) for name, peer in case.peers.items()}
     timings = alternate(sides)
     rows = case.rows * case.sources
-    ours = rows / timings["ours"].middle
+    ours = rows / median(timings["ours"])
     for name in case.peers:
-        theirs = rows / timings[name].middle
-        best = timings[name].best / timings["ours"].best
+        theirs = rows / median(timings[name])
+        best = min(timings[name]) / min(timings["ours"])
         yield _row(case, f"{case.name} against Polars", ours, (f"Polars: {name}", theirs), rows) | {
             "ratio_of_best": best,
             "target": case.target,
@@ -232,14 +303,14 @@ def _growth(case: Case) -> Iterator[Row]:
         for factor, cut in zip(GROWTH, cuts, strict=True)
     }
     timings = alternate(sides, 2)
-    first = _count(cuts[0]) / timings[str(GROWTH[0])].best
+    first = _count(cuts[0]) / min(timings[str(GROWTH[0])])
     for factor, cut in zip(GROWTH, cuts, strict=True):
-        speed = _count(cut) / timings[str(factor)].best
+        speed = _count(cut) / min(timings[str(factor)])
         name = f"{case.name} stream {factor}× as long"
         yield _row(case, name, speed, ("ours at 1×", first), _count(cut))
     sides = {str(chunk): partial(_stream, case, cuts[1], chunk) for chunk in (CHUNK, SMALL_CHUNK)}
     timings = alternate(sides, 2)
-    large, small = (_count(cuts[1]) / timings[name].best for name in sides)
+    large, small = (_count(cuts[1]) / min(timings[name]) for name in sides)
     name = f"{case.name} chunks of {SMALL_CHUNK:,} rows"
     yield _row(case, name, small, (f"ours, chunks of {CHUNK:,}", large), _count(cuts[1]))
 

@@ -64,12 +64,14 @@ def agreement(ours: pl.DataFrame, theirs: pl.DataFrame) -> Agreement:
     common = ours.join(theirs, on="window_start", how="semi")
     others = theirs.join(ours, on="window_start", how="semi")
     both = _windows(common)
-    same = both > 0 and same_rows(common, others, columns)
+    same = same_rows(common, others, columns)
     return Agreement(same, both, _windows(ours) - both, _windows(theirs) - both)
 
 
 def same_rows(ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str]) -> bool:
-    """Return true if both have the same rows in these columns, in any order."""
+    """Return true if both have rows, and the same rows in these columns, in any order."""
+    if ours.is_empty() or theirs.is_empty():
+        return False
     left, right = (each.select(columns).sort(columns) for each in (ours, theirs))
     return left.equals(right)
 

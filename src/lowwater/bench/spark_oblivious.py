@@ -3,7 +3,7 @@
 Two sources are out of order, and one of them is behind. Our query declares none of this: the join
 measures how long to keep rows. Plain Spark either keeps all rows for ever or has a watermark. The
 delay of the watermark is the least with which plain Spark finds as many results as ours; nobody
-knows it before all rows are there, so it is computed from the files (:func:`found_within`).
+knows it before all rows are there, so it is computed from the files (:func:`least_delay`).
 
 The figures are rows a second, the share of all results that was found, the rows kept half way and
 in the end, and the memory of all processes. Between batches all rows of our join are in Spark's
@@ -141,7 +141,7 @@ def _beside(
     shares = [found(ran.results, everything) for ran in pair]
     yield row("", "rows/s", [ran.steady_speed for ran in pair]) | {
         "found": shares,
-        "same_results": same_pairs(us.results, them.results),
+        "same_results": same_rows(us.results, them.results, everything.columns),
         "made_up": [made_up(ran.results, everything) for ran in pair],
         "processor_seconds": [ran.usage.cpu for ran in pair],
         "watermark_delay_millis": delay if WATERMARK in them.side else None,
@@ -182,13 +182,6 @@ def made_up(results: pl.DataFrame, everything: pl.DataFrame) -> int:
     return int(more.clip(lower_bound=0).sum())
 
 
-def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
-    """Return true if both found the same results."""
-    if ours.is_empty() or theirs.is_empty():
-        return False
-    return same_rows(ours, theirs, ["ts", "v", "v_right"])
-
-
 def kept_rows(ran: SideRun, share: float) -> int:
     """Return the rows kept after a share of the batches."""
     full = ran.full
@@ -222,11 +215,6 @@ def lateness(given: Sequence[Sequence[pl.DataFrame]]) -> Micros:
     ]
     both = behind[0].join(behind[1], on="ts")
     return both.select(pl.max_horizontal("late", "late_right")).to_series().to_numpy()
-
-
-def found_within(late: Micros, delay: int) -> float:
-    """Return the share of all results that a ``delay`` in milliseconds finds."""
-    return float((late < delay * 1_000).mean())
 
 
 def least_delay(late: Micros, share: float) -> int:

@@ -21,7 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import lowwater
-from lowwater.claims.claim import NOT, Claim, Outcome, Plot
+from lowwater.claims.claim import NOT, Claim, Outcome
 from lowwater.claims.drawing import caption_of, drawn
 from lowwater.errors import LowwaterError
 
@@ -144,14 +144,9 @@ def save(claim: Claim, outcome: Outcome, folder: Path) -> Picture:
     """Write the measured points as CSV and draw them beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     outcome.table.write_csv(folder / f"{claim.id}.csv")
-    path = folder / f"{claim.id}.png"
-    return Picture(path, draw(outcome.plot, path))
-
-
-def draw(plot: Plot, path: Path) -> str:
-    """Draw a plot into a PNG file; return the text above and below it."""
     need_matplotlib()
-    return caption_of(drawn(plot, path))
+    path = folder / f"{claim.id}.png"
+    return Picture(path, caption_of(drawn(outcome.plot, path)))
 
 
 def line(result: Result) -> str:

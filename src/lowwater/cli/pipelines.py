@@ -111,13 +111,13 @@ def dashboard(
 ) -> None:
     """Show a run that has ended on a page, from the metrics it saved; Ctrl-C ends it."""
     from lowwater.cli.runs import OPEN  # noqa: PLC0415
-    from lowwater.dashboard.page import SavedPage  # noqa: PLC0415
+    from lowwater.dashboard.page import saved_page  # noqa: PLC0415
 
     with Stopping() as stopping:
         try:
             options = PageOptions(True, port, host).page()
             assert options is not None
-            page = SavedPage(folder, options)
+            page = saved_page(folder, options)
         except LowwaterError as error:
             raise wrong_use(error) from error
         out().print(f"dashboard: {page.url}")

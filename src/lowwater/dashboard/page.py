@@ -6,19 +6,22 @@ import atexit
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lowwater.dashboard.history import METRICS, History, read_saved
+from lowwater.dashboard.history import METRICS, read_saved
 from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import Dashboard
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions
 from lowwater.errors import LowwaterError
 from lowwater.plan.physical.operator import PhysicalPlan
+
+if TYPE_CHECKING:
+    from lowwater.dashboard.server import Server
 
 
 class Page:
@@ -31,11 +34,11 @@ class Page:
         self._watcher = Watcher(title, engine, watched, options.show_rows, options.save)
         rows = (lambda: last_rows(self._watcher.watched)) if options.show_rows else None
         try:
-            self._server = serve(self._watcher, options, rows)
+            self._server = serve(lambda: self._watcher.state, self._watcher.history, options, rows)
         except BaseException:
             self._watcher.settle()
             raise
-        self.url: str = self._server.url
+        self.url = self._server.url
         """Address of the page."""
         atexit.register(self._watcher.settle)
 
@@ -77,28 +80,14 @@ def _named(sink: object) -> str:
     return getattr(sink, "__name__", type(sink).__name__)
 
 
-@dataclass(frozen=True)
-class _Past:
-    """The saved state and history of runs, as a server takes them."""
-
-    state: dict[str, Any]
-    history: History
-
-
-class SavedPage:
-    """The page of a run that has ended, from the metrics it saved."""
-
-    def __init__(self, folder: Path, options: Dashboard):
-        serve = _server()
-        self._server = serve(_Past(*read_saved(folder)), options)
-        self.url: str = self._server.url
-
-    def close(self) -> None:
-        """Stop serving the page."""
-        self._server.close()
+def saved_page(folder: Path, options: Dashboard) -> Server:
+    """Serve the page of a run that has ended, from the metrics it saved."""
+    serve = _server()
+    state, history = read_saved(folder)
+    return serve(lambda: state, history, options)
 
 
-def _server() -> Any:
+def _server() -> type[Server]:
     """Return the class of the server, which is imported only here: its libraries are optional."""
     try:
         from lowwater.dashboard.server import Server  # noqa: PLC0415

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import uvicorn
 from prometheus_client import CollectorRegistry, generate_latest
@@ -45,26 +45,17 @@ GUARDS = {
 guess no types."""
 
 
-class PageData(Protocol):
-    """The state and history that a server serves."""
-
-    history: History
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The last state."""
-
-
-Rows = Callable[[], dict[str, Any]]
+Read = Callable[[], dict[str, Any]]
+"""Returns the last state, or the last rows."""
 
 
 class Server:
     """A running server; a thread of its own answers requests."""
 
-    def __init__(self, shown: PageData, options: Dashboard, rows: Rows | None = None):
+    def __init__(self, latest: Read, points: History, options: Dashboard, rows: Read | None = None):
         self._socket = _bound(options)
         config = uvicorn.Config(
-            application(shown, options, rows),
+            application(latest, points, options, rows),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -111,8 +102,13 @@ def _bound(options: Dashboard) -> socket.socket:
     raise OptionError(f"the page cannot be served at {options.host}, port {where}: {why}")
 
 
-def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -> Starlette:
-    """Return the application: the page, its data and the metrics. All endpoints are read-only."""
+def application(
+    latest: Read, points: History, options: Dashboard, rows: Read | None = None
+) -> Starlette:
+    """Return the application: the page, its data and the metrics. All endpoints are read-only.
+
+    ``latest`` returns the last state, ``points`` is the history.
+    """
 
     async def page(request: Request) -> Response:
         del request
@@ -120,7 +116,7 @@ def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -
 
     async def state(request: Request) -> Response:
         del request
-        return JSONResponse(shown.state)
+        return JSONResponse(latest())
 
     async def history(request: Request) -> Response:
         given = request.query_params.get("since")
@@ -128,7 +124,7 @@ def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -
             since = None if given is None else float(given)
         except ValueError:
             return PlainTextResponse("since= is a time in seconds since 1970", status_code=400)
-        return JSONResponse(shown.history.since(since))
+        return JSONResponse(points.since(since))
 
     def last(request: Request) -> Response:  # not async, because it reads files
         del request
@@ -138,7 +134,7 @@ def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -
 
     async def metrics(request: Request) -> Response:
         del request
-        return Response(exposition(shown.state), headers={"Content-Type": TEXT_FORMAT})
+        return Response(exposition(latest()), headers={"Content-Type": TEXT_FORMAT})
 
     names = ["localhost", "127.0.0.1", "::1", "[::1]", options.host] if options.local else ["*"]
     return Starlette(

@@ -12,7 +12,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.dashboard.options import Dashboard
-from lowwater.dashboard.page import SavedPage
+from lowwater.dashboard.page import saved_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = os.environ.get("LOWWATER_BROWSER") or next(
@@ -109,7 +109,7 @@ def test_a_live_run_is_followed_with_hundreds_of_channels(opened, tmp_path):
     run.await_termination()
     shown(page, "done")
     run.dashboard.close()
-    saved = SavedPage(tmp_path, Dashboard())
+    saved = saved_page(tmp_path, Dashboard())
     try:
         again = opened(saved.url, "dark")
         shown(again, "Saved metrics")

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import lowwater as lw
 from lowwater.dashboard.options import Dashboard
-from lowwater.dashboard.page import SavedPage
+from lowwater.dashboard.page import saved_page
 from lowwater.errors import OptionError
 
 
@@ -140,7 +140,7 @@ def test_a_run_that_has_ended_is_shown_from_what_it_saved(tmp_path):
     run = lw.stream(rows, name="s", time="ts").run(dashboard=lw.dashboard(save=tmp_path))
     run.await_termination()
     run.dashboard.close()
-    page = SavedPage(tmp_path, Dashboard())
+    page = saved_page(tmp_path, Dashboard())
     try:
         state = json.loads(fetched(f"{page.url}api/state")[2])
         assert (state["live"], state["saved"]) == (False, str(tmp_path))

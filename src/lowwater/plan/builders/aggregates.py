@@ -173,7 +173,7 @@ def window_aggregated(
         _check_updates(node, by, clause, groups)
         arrival = update_builders.arrival(node)
         node = update_builders.without_queue(node)
-        update_builders.check_deletion(node, by, "window")
+        update_builders.check_deletion(by, "window")
     time = clause.attribute
     found = _measures(node, groups, aggregates, time, isinstance(clause.spec, OnChange))
     domain = ROWS if time == SEQUENCE else node.progress[time].domain

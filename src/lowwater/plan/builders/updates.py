@@ -89,7 +89,7 @@ def expire_of(by: Updates, domain: TimeDomain) -> int | None:
     return None if by.expire is None else domain.ticks(f"{by.expire} ns", EXPIRE)
 
 
-def check_deletion(node: Node, by: Updates, where: str) -> None:
+def check_deletion(by: Updates, where: str) -> None:
     """Refuse a queue behind a select that leaves out a column of the condition that deletes
     keys."""
     lost = by.deletion.lost if by.deletion is not None else []
@@ -200,7 +200,7 @@ def united(rows: Node, by: Updates, prefer: int | None) -> Node:
             "a union of update streams needs the time by which one row is newer than another;"
             f" {'keep it where columns are selected' if reason is None else reason[1]}"
         )
-    check_deletion(rows, by, "union")
+    check_deletion(by, "union")
     arrivals = {arrival(each) for each in rows.inputs}
     return nodes.UpdateNode(
         rows.inputs,
