@@ -102,8 +102,8 @@ class BandJoin(Kernel):
         out: list[Element] = []
         if pairs is not None and pairs.height:
             out.append(shape.put_out(pairs))
-            self._keep_matches(port, pairs)
-        done = self._keep(port, rows, low, high)
+            self._remember_matches(pairs)
+        done = self._keep(port, rows, low)
         if shape.keeps(port) and done.height:
             if pairs is not None:
                 done = done.join(pairs.select(IDS[port]), on=IDS[port], how="anti")
@@ -157,7 +157,7 @@ class BandJoin(Kernel):
         )  # fmt: skip
         return passed | (rows.select(time.alias(TIME))[TIME] < joined[MARK])
 
-    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
+    def _keep(self, port: int, rows: Chunk, low: int) -> Chunk:
         """Keep the rows that can match rows to come; return the others."""
         time = self._shape.inside_time(port)
         done = rows.clear()
@@ -169,7 +169,7 @@ class BandJoin(Kernel):
             add(self.store, ROWS[port], slice_, part)
         return done
 
-    def _keep_matches(self, port: int, pairs: Chunk) -> None:
+    def _remember_matches(self, pairs: Chunk) -> None:
         for side in (0, 1):
             if not self._shape.keeps(side):
                 continue

@@ -38,7 +38,7 @@ class HalfJoin(BandJoin):
         low, high = self._observed(port, chunk)
         if port == RIGHT:
             met = self._met_in_store(rows, low, high)
-            self._keep(RIGHT, rows, low, high)
+            self._keep(RIGHT, rows, low)
             return self._answered(met)
         others = self._others(LEFT, low, high)
         if others is not None:
@@ -51,7 +51,7 @@ class HalfJoin(BandJoin):
             found = pairs.select(AT).unique()
             met = numbered.join(found, on=AT, how="semi", maintain_order="left").drop(AT)
             alone = numbered.join(found, on=AT, how="anti", maintain_order="left").drop(AT)
-        missed = self._keep(LEFT, alone, low, high) if alone.height else alone
+        missed = self._keep(LEFT, alone, low) if alone.height else alone
         return [*self._answered(met), *self._missed(missed)]
 
     def _met_in_store(self, rows: Chunk, low: int, high: int) -> Chunk:

@@ -275,11 +275,11 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def comparison(call: FunctionCall) -> Value:
     """Compute a comparison; NaN equals itself and is greater than any number."""
-    expr = compared(call, call.name, call[0], call[1])
+    expr = compared(call.name, call[0], call[1])
     return call.result(expr, pl.Boolean())
 
 
-def compared(call: FunctionCall, sign: str, one: Value, two: Value) -> pl.Expr:
+def compared(sign: str, one: Value, two: Value) -> pl.Expr:
     """Return a comparison of two values of one type."""
     one, two = beside(one, two), beside(two, one)
     if isinstance(one.bare, int | Decimal) and two.bare is None:
@@ -323,14 +323,14 @@ def beside(value: Value, other: Value) -> Value:
 def between(call: FunctionCall) -> Value:
     """Compute ``x BETWEEN low AND high``."""
     value, low, high = call.arguments
-    above, below = compared(call, ">=", value, low), compared(call, "<=", value, high)
+    above, below = compared(">=", value, low), compared("<=", value, high)
     return call.result(above & below, pl.Boolean())
 
 
 def among(call: FunctionCall) -> Value:
     """Compute ``x IN (...)``."""
     value, *members = call.arguments
-    same = [compared(call, "=", value, each) for each in members]
+    same = [compared("=", value, each) for each in members]
     return call.result(reduce(operator.or_, same), pl.Boolean())
 
 
@@ -435,7 +435,7 @@ def coalesce(call: FunctionCall) -> Value:
 
 def nullif(call: FunctionCall) -> Value:
     """Compute ``nullif``: null where both are equal."""
-    same = compared(call, "=", call[0], call[1]).fill_null(False)
+    same = compared("=", call[0], call[1]).fill_null(False)
     value = call[0]
     dtype = common([value]) if value.bare is not None else value.dtype
     return call.result(pl.when(~same).then(fitted(value, dtype)), dtype)
