@@ -102,7 +102,7 @@ class BandJoin(Kernel):
         out: list[Element] = []
         if pairs is not None and pairs.height:
             out.append(shape.put_out(pairs))
-            self._remember_matches(pairs)
+            self._keep_matches(pairs)
         done = self._keep(port, rows, low)
         if shape.keeps(port) and done.height:
             if pairs is not None:
@@ -169,7 +169,7 @@ class BandJoin(Kernel):
             add(self.store, ROWS[port], slice_, part)
         return done
 
-    def _remember_matches(self, pairs: Chunk) -> None:
+    def _keep_matches(self, pairs: Chunk) -> None:
         for side in (0, 1):
             if not self._shape.keeps(side):
                 continue

@@ -383,7 +383,7 @@ def test_options_that_windows_cannot_keep_are_refused() -> None:
     with pytest.raises(OptionError, match="complete_within="):
         trades(complete_within="1 second").window(5).group_by("symbol").agg(n="count(*)")
     named = trades().map(window_end="price")
-    with pytest.raises(QueryError, match="'window_end' is a column of windows"):
+    with pytest.raises(QueryError, match="every window has a column 'window_end'"):
         named.window(5).group_by("symbol").agg(n="count(*)")
 
 
