@@ -310,7 +310,7 @@ def test_engines_call_kernels_through_one_module_whatever_their_name_there(
     assert called >= {
         *("on_chunk", "on_punctuation", "on_group_punctuation", "on_end", "on_partials"),
         *("work_on", "end_portion", "record_time", "requests", "backtrack", "releases"),
-        *("input_keys", "reduced", "finished", "moved", "enable", "promise_last"),
+        *("input_keys", "reduced", "finished", "rows_stamped", "enable", "promise_last"),
         *("settle", "snapshot", "restore", "marks", "metrics", "notes", "take_late_rows"),
     }
 
