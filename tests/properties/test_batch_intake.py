@@ -28,6 +28,7 @@ from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Punctuation
 from tests.support.batches import kept_in_batches, promised
 from tests.unit.progress.judging import SCHEMA, spec_of, table
+from tests.unit.progress.judging import contracts as by_rows
 
 Rows = list[tuple[int, str, int | None]]
 
@@ -41,9 +42,7 @@ rows = st.lists(
 )
 batches = st.lists(rows, max_size=5)
 contracts = st.one_of(
-    st.just(lw.ordered()),
-    st.integers(0, 30).map(lw.within),
-    st.integers(0, 6).map(lw.within_rows),
+    by_rows,
     st.just(lw.punctuated("p")),
     st.sampled_from([0.5, 0.9]).map(lw.learned),
 )

@@ -227,12 +227,18 @@ def test_joint_promises_survive_the_way_between_stages(number: int, data: Any, s
 def test_a_group_of_all_times_leaves_when_all_inputs_have_passed_it(
     number: int, data: Any, seed: int
 ) -> None:
-    """However the inputs are joined and however wide the bands are, if none is in order."""
+    """However the inputs are joined and however wide the bands are, if none is in order.
+
+    A union with times moved by 2 gives groups of times that the join by buckets gives to none of
+    its own rows; what the join promises of buckets completes them sooner.
+    """
     inputs = [data.draw(dense(f"s{at}", most=60 // number)) for at in range(number)]
     leaves = [leaf(at, each) for at, each in enumerate(inputs)]
     joined = data.draw(trees(leaves, orders=st.none()))
     times = [f"t{at}" for at in range(number)]
-    for each in data.draw(st.lists(st.sampled_from([filtered, doubled]), max_size=1)):
+    by_bucket = "floor(" in joined.sql
+    changes = data.draw(st.lists(st.sampled_from([filtered, doubled]), max_size=1))
+    for each in changes:
         joined = each(joined, data.draw)
     run = PacedRun(joined.stream.group_by(*times).agg(n="count(*)"), seed)
     for row, step in run.left:
@@ -241,7 +247,8 @@ def test_a_group_of_all_times_leaves_when_all_inputs_have_passed_it(
             for at, marks in enumerate(run.marks, 1)
             if all(marks.get(f"s{i}", BEGINNING) > row[i] for i in range(number))
         )
-        assert step == next(passed, AFTER_ALL)
+        due = next(passed, AFTER_ALL)
+        assert step <= due if by_bucket and doubled in changes else step == due
 
 
 def rounded(q: Joined, draw: Any) -> Joined:

@@ -18,7 +18,6 @@ from lowwater.metrics.words import (
     join_words,
     length,
     moment,
-    operator_words,
     percent,
     size,
     strategy_words,
@@ -233,7 +232,7 @@ def _sentences(query: QueryProgress, where: str) -> list[str]:
         *channels,
         *(
             text
-            for words in (strategy_words, join_words, update_words, operator_words)
+            for words in (strategy_words, join_words, update_words)
             for each in query.metrics.operators
             if (text := words(each)) is not None
         ),

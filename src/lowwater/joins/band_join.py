@@ -279,8 +279,7 @@ class BandJoin(Kernel):
             return []
         marks: dict[str, tuple[str, Ticks]] = {}
         for side, name in self._outputs:
-            own, other = self._effective(side, places), self._effective(1 - side, places)
-            mark = np.minimum(own, self._reach.earliest_all(1 - side, other))
+            mark = np.minimum(self._effective(side, places), self._thresholds(side, places))
             if name in marks:  # both times are one column
                 mark = np.maximum(mark, marks[name][1])
             marks[name] = (marks[name][0] if name in marks else PROMISED[side], mark)

@@ -58,6 +58,11 @@ KINDS: Mapping[How, JoinKind] = {
 """The kinds of joins of two inputs, by the value of ``how=``."""
 
 
+def kind_words(how: How) -> str:
+    """Return a kind of join as messages name it, with its article."""
+    return f"{'an' if how[0] in 'ai' else 'a'} {how} join"
+
+
 @dataclass(frozen=True, slots=True)
 class Carried:
     """A progressing column of an input beside its time, at most ``behind`` ticks below the time."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from lowwater.joins.oblivious.estimates import ACCURACY, GIVEN_UP, LATE_ROWS
 from lowwater.metrics.streams import HoldingChannel
 from lowwater.metrics.values import OperatorMetrics, UpdateMetrics
-from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Metric, Unit, Value
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
 from lowwater.stream.duration import spell
 
 
@@ -48,18 +47,6 @@ def size(amount: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1_000
     return f"{value:.1f} {units[-1]}"
-
-
-def in_unit(value: Value, unit: Unit) -> str:
-    """Return the value of a metric with its unit."""
-    if isinstance(value, str):
-        return value
-    if unit == "share":
-        return percent(value)
-    if unit == "bytes":
-        return size(int(value))
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.5g}"
-    return {"seconds": f"{number} s", "rows/s": f"{number} rows/s"}.get(unit, number)
 
 
 # ---- sentences ---------------------------------------------------------------------------------
@@ -114,15 +101,3 @@ def holding_words(holding: HoldingChannel) -> str:
         f"{text}; with stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) a channel that is"
         " further behind than that no longer does"
     )
-
-
-def operator_words(operator: OperatorMetrics) -> str | None:
-    """Return the metrics of an operator that are worth a line after a run; None if none are."""
-    found = {metric: v for metric, v in operator.readings.items() if metric.summary}
-    if not found:
-        return None
-    return f"{operator.title}: " + ", ".join(_named(each, v) for each, v in found.items())
-
-
-def _named(metric: Metric[Any], value: Value) -> str:
-    return f"{metric.label} {in_unit(value, metric.unit)}"

@@ -131,8 +131,6 @@ class Metric(Generic[V]):
     """The key in ``OperatorMetrics.about``, if it is not the words."""
     total: bool = field(default=False, compare=False, repr=False)
     """True if the value only grows: a counter in Prometheus."""
-    summary: bool = field(default=False, compare=False, repr=False)
-    """True if the command shows the value when a run has ended."""
     inputs: tuple[int, ...] = ()
     """The inputs of the operator that the value is about, numbered from 0: one, or two for a value
     of the first relative to the second. Empty if the value is about the operator as a whole."""

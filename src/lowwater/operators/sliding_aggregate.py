@@ -48,7 +48,14 @@ from lowwater.stream.time_domain import TimeDomain
 
 HELD, BASE = "held", "base"
 _BEFORE = "__before_"
-FUNCTIONS = ("count", "sum", "avg", "min", "max")
+FUNCTIONS = {
+    "count": ("count(*)", "count(x)", "count(DISTINCT x)"),
+    "sum": ("sum",),
+    "avg": ("avg",),
+    "min": ("min",),
+    "max": ("max",),
+}
+"""The aggregates that a sliding window has, and how they are written."""
 
 
 def check(call: Call) -> None:
@@ -59,9 +66,9 @@ def check(call: Call) -> None:
 
 def unsupported(what: str) -> QueryError:
     """Return the error for an aggregate that is not supported."""
+    *known, last = (spelling for each in FUNCTIONS.values() for spelling in each)
     return QueryError(
-        f"a window that slides on change has no {what}; it has count(*), count(x),"
-        " count(DISTINCT x), sum, avg, min and max"
+        f"a window that slides on change has no {what}; it has {', '.join(known)} and {last}"
     )
 
 

@@ -58,6 +58,8 @@ class Node:
     """True if each row can carry the sequence number of the one input row it comes from."""
     keeps_keys: ClassVar[bool] = False
     """True if every row of the output has the update key of its input row."""
+    drops_rows: ClassVar[bool] = False
+    """True if the output is some of the rows of the one input, as they are and in their order."""
 
     def __post_init__(self) -> None:
         """Refuse a node over an update stream that neither keeps the keys nor defines
@@ -186,6 +188,7 @@ class FilterNode(Node):
 
     keeps_numbers: ClassVar[bool] = True
     keeps_keys: ClassVar[bool] = True
+    drops_rows: ClassVar[bool] = True
 
     predicate: Expression
 
@@ -500,6 +503,7 @@ class DistinctNode(Node):
     """One row per key."""
 
     keeps_numbers: ClassVar[bool] = True
+    drops_rows: ClassVar[bool] = True
 
     key: tuple[str, ...]
     attribute: str

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lowwater.progress.completeness import Completeness, Shortfall
 
 Ticks = NDArray[np.int64]
+Times = TypeVar("Times", int, Ticks)
+"""One time or many, in ticks."""
 
 
 @dataclass(slots=True)
@@ -105,10 +107,12 @@ class Channel(ABC):
 
 
 class MeasuredChannel(Channel):
-    """A channel whose mark is its newest time less a slack, or its newest time some rows ago.
+    """A channel whose mark follows from its newest time, now or some rows ago: that time less a
+    slack, unless a subclass defines another :meth:`_bound`.
 
-    ``slack`` is in ticks; ``rows`` is the number of rows by which a row may come after a newer one;
-    ``jump`` is the least distance of a leap in ticks, or None if leaps are not looked for.
+    ``slack`` is the most ticks by which a row may be below an earlier one; ``rows`` is the number
+    of rows by which a row may come after a newer one; ``jump`` is the least distance of a leap in
+    ticks, or None if leaps are not looked for.
     """
 
     __slots__ = ("_leaps", "_recent", "_rows", "_slack", "_top")
@@ -120,10 +124,14 @@ class MeasuredChannel(Channel):
         self._leaps = None if jump is None else LeapFilter(jump, slack, rows)
         self.floor = BEGINNING
 
+    def _bound(self, newest: Times) -> Times:
+        """Return the bounds on later rows that follow from newest times, at most a slack below."""
+        return newest - self._slack
+
     @property
     def row_mark(self) -> int:
         """The mark that follows from the rows alone."""
-        return self._top - self._slack if self._top > BEGINNING else BEGINNING
+        return self._bound(self._top) if self._top > BEGINNING else BEGINNING
 
     @property
     def newest(self) -> int:
@@ -136,7 +144,7 @@ class MeasuredChannel(Channel):
     def contract_mark(self) -> int:
         """The mark by the contract alone; if it has none yet, the newest time less the slack."""
         top = self._top if self._rows and self._top > BEGINNING else self.newest
-        return top - self._slack
+        return self._bound(top)
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; ``marks`` is not used."""
@@ -192,8 +200,7 @@ class MeasuredChannel(Channel):
             self._top = int(tops[beyond])
         else:
             self._top = int(tops[-1])
-        if self._slack:
-            marks = np.where(marks > BEGINNING, marks - self._slack, BEGINNING)
+        marks = np.where(marks > BEGINNING, self._bound(marks), BEGINNING)
         if self.floor > BEGINNING:
             marks = np.maximum(marks, self.floor)
         return marks[:-1], marks[1:].copy()

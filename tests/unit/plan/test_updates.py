@@ -290,7 +290,7 @@ def test_keys_of_different_columns_are_joined_pair_by_pair() -> None:
     ("options", "error", "says"),
     [
         ({"how": "left"}, lw.QueryError, "a left join of update streams .* use an inner join"),
-        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* use an inner join"),
+        ({"how": "anti"}, lw.QueryError, "an anti join of update streams .* use an inner join"),
         ({"order": "adaptive"}, lw.QueryError, "the results of each key leave in order"),
         ({"memory": "1 MB"}, lw.OptionError, "one row of each key is kept"),
         ({"where": "price > nothing"}, lw.QueryError, "unknown column 'nothing'"),

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.plan.nodes import SourceNode
-from lowwater.progress.contract import Punctuated, Within, WithinRows
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, Punctuation
+from tests.support.batches import promised
 
 SCHEMA = {"id": pl.Int64, "ts": pl.Int64, "c": pl.String, "p": pl.Int64}
 ANY = Demand.any_value()
@@ -79,7 +79,7 @@ def judge(
         seen, floor = {"": []}, {"": BEGINNING}
 
     def mark_of(name: str) -> int:
-        return max(floor[name], _promise(seen[name], contract))
+        return max(floor[name], promised(seen[name], contract))
 
     kept, late = [], []
     for at, (time, channel, mark) in enumerate(given):
@@ -90,17 +90,6 @@ def judge(
         (late if time < mark_of(name) else kept).append(at)
         seen[name].append((time, mark))
     return Outcome(kept, late, min((mark_of(each) for each in seen), default=BEGINNING))
-
-
-def _promise(before: Sequence[tuple[int, int | None]], contract: Any) -> int:
-    times = [time for time, _ in before]
-    if isinstance(contract, Punctuated):
-        return max((mark for _, mark in before if mark is not None), default=BEGINNING)
-    if isinstance(contract, WithinRows):
-        settled = times[: max(0, len(times) - contract.rows)]
-        return max(settled, default=BEGINNING)
-    slack = contract.bound if isinstance(contract, Within) else 0
-    return max(times) - int(slack) if times else BEGINNING
 
 
 def run(

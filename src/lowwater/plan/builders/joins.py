@@ -11,7 +11,7 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
-from lowwater.joins.shape import KINDS, Carried, How
+from lowwater.joins.shape import KINDS, Carried, How, kind_words
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
@@ -153,7 +153,7 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
                 origin=origin,
             )
     else:
-        what = "a join of times near each other" if how == "inner" else f"a {how} join"
+        what = "a join of times near each other" if how == "inner" else kind_words(how)
         oblivious_builders.refuse_beside(match.options, "use how='inner', or leave them out")
         oblivious_builders.refuse_unpromised((left, right), match.times, what)
     carried: tuple[Carried, ...] = ()

@@ -93,12 +93,12 @@ def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
 
 
 def rooted(node: Node, column: str) -> tuple[Node, str]:
-    """Follow a progressing column down through filters, distinct and added constants.
+    """Follow a progressing column down through what only drops rows or adds constants.
 
     Return the node and the column that are reached. A bound on the disorder there holds for the
     column too, because some of the rows are no more disordered than all of them.
     """
-    while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
+    while node.drops_rows or isinstance(node, nodes.ProjectNode):
         if isinstance(node, nodes.ProjectNode):
             derivation = node.derived[column]
             if derivation.only is None or derivation.bucket != 1:

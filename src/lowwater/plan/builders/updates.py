@@ -13,6 +13,7 @@ from dataclasses import replace
 import polars as pl
 
 from lowwater.errors import QueryError, Term
+from lowwater.joins.shape import How, kind_words
 from lowwater.plan import nodes
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import undecided
@@ -269,7 +270,7 @@ def both(left: Node, right: Node) -> bool:
 
 
 def check_join(
-    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: str, ordered: bool
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: How, ordered: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return the columns of both update keys, which must be among those that are equal in a
     join."""
@@ -277,8 +278,8 @@ def check_join(
     assert right.updates is not None
     if how != "inner":
         raise QueryError(
-            f"a {how} join of update streams is refused: the next update may change whether a row"
-            " has a partner, and a result that was shown is not taken back; use an inner join"
+            f"{kind_words(how)} of update streams is refused: the next update may change whether a"
+            " row has a partner, and a result that was shown is not taken back; use an inner join"
         )
     if ordered:
         refuse_order(left)
