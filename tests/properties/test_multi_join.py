@@ -37,17 +37,21 @@ class Keys:
 
     on: list[str | tuple[str, ...]]
 
+    def names(self, number: int) -> list[tuple[str, ...]]:
+        """The columns of all inputs that are equal, for each key."""
+        return [(each,) * number if isinstance(each, str) else each for each in self.on]
+
     def equal(self, number: int) -> list[str]:
-        found = []
-        for each in self.on:
-            names = (each,) * number if isinstance(each, str) else each
-            found += [f"r0.{names[0]} = r{at}.{names[at]}" for at in range(1, number)]
-        return found
+        return [
+            f"r0.{names[0]} = r{at}.{names[at]}"
+            for names in self.names(number)
+            for at in range(1, number)
+        ]
 
     def shown(self, at: int) -> list[str]:
-        """The columns of an input that come out of it, if keys of one name come once."""
-        once = [name for name in self.on if isinstance(name, str)]
-        return [f"r{at}.{name}" for name in COLUMNS if at == 0 or name not in once]
+        """The columns of an input that come out of it: a key that inputs call alike comes once."""
+        once = [names[at] for names in self.names(at + 1) if names[at] in names[:at]]
+        return [f"r{at}.{name}" for name in COLUMNS if name not in once]
 
 
 def keys(number: int) -> st.SearchStrategy[Keys]:

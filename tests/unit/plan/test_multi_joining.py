@@ -101,6 +101,16 @@ def test_a_column_that_would_come_twice_is_refused() -> None:
         lw.join(three(), on="k", within=1, suffixes=["_x", "_x"])
 
 
+@pytest.mark.parametrize(
+    ("on", "twice"),
+    [("k", ["k_2", "k_3"]), ([("ts", "k", "k")], ["k_3"]), ([("k", "ts", "k")], ["k_3"])],
+)
+def test_a_key_that_several_inputs_call_alike_comes_once(on: Any, twice: list[str]) -> None:
+    names = [f"{column}{suffix}" for suffix in ("", "_2", "_3") for column in stream().columns]
+    expected = [each for each in names if each not in twice]
+    assert lw.join(three(), on=on, within=1).columns == expected
+
+
 def test_a_condition_on_an_unknown_column_is_refused() -> None:
     with pytest.raises(lw.ExpressionError, match="unknown column 'v_4'"):
         lw.join(three(), on="k", within=1, where="v < v_4")
