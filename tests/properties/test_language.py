@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
@@ -213,6 +213,19 @@ def test_bands_in_any_spelling_equal_batch(a: Sample, b: Sample, data: Any) -> N
             raise
         return
     check(query, text, data, a, b)
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+@pytest.mark.parametrize("least", range(-2, 3))
+@pytest.mark.parametrize("most", range(-2, 3))
+@given(samples("a", most=8), samples("b", most=8), st.data())
+@settings(max_examples=settings.default.max_examples // 8)
+def test_bands_of_any_two_bounds_also_empty_ones_equal_batch(
+    most: int, least: int, kind: str, a: Sample, b: Sample, data: Any
+) -> None:
+    text = f"""SELECT a.ts AS one, a.v AS v, b.ts AS two FROM a {kind} b
+               ON b.ts >= a.ts + {least} AND b.ts <= a.ts + {most}"""
+    check(lw.sql(text, a=a.stream, b=b.stream), text, data, a, b)
 
 
 @given(samples("a", most=10), samples("b", most=10), samples("c", most=10), st.data())

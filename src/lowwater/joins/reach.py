@@ -145,12 +145,12 @@ class SameBucket:
 
 
 def compared_pairs(pairs: int, length: int, spread: int) -> int:
-    """Return the number of pairs that are compared, out of all ``pairs``.
+    """Return the number of pairs that are compared, out of all ``pairs``; at least 1.
 
-    Each row is compared with others in a stretch of ``length`` ticks; the others are spread over
-    ``spread`` ticks more.
+    Each row is compared with others in a stretch of ``length`` ticks, 0 or less if the band is
+    empty; the others are spread over ``spread`` ticks more.
     """
-    return max(1, pairs * length // (length + spread))
+    return max(1, pairs * length // (length + spread)) if length > 0 else 1
 
 
 def _clamp(partner: int, time: int) -> int:
