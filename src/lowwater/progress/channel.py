@@ -200,10 +200,12 @@ class MeasuredChannel(Channel):
             self._top = int(tops[beyond])
         else:
             self._top = int(tops[-1])
-        marks = np.where(marks > BEGINNING, self._bound(marks), BEGINNING)
+        bounds = self._bound(marks)
+        if marks[0] == BEGINNING:  # nothing bounds the first rows
+            bounds = np.where(marks > BEGINNING, bounds, BEGINNING)
         if self.floor > BEGINNING:
-            marks = np.maximum(marks, self.floor)
-        return marks[:-1], marks[1:].copy()
+            bounds = np.maximum(bounds, self.floor)
+        return bounds[:-1], bounds[1:].copy()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state that :meth:`restore` needs."""
