@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import warnings
@@ -18,6 +17,7 @@ import lowwater as lw
 from lowwater.plan.sql.script import read_script
 from tests.conformance.sql_cases import all_cases
 from tests.conformance.traces import traces
+from tests.conftest import FULL
 from tests.properties.test_kernels import BANDS, SHAPES, WINDOWED, check
 from tests.support.checked_run import CheckedRun
 from tests.support.oracle import answer
@@ -274,7 +274,7 @@ QUERIES = [
 ]
 TOKEN = re.compile(r"\s+|\w+|'[^']*'|\"[^\"]*\"|--[^\n]*|[<>=!≤≥]+|.", re.DOTALL)
 WORDS = sorted({token for query in QUERIES for token in TOKEN.findall(query) if token.strip()})
-ROUNDS = 100_000 if os.environ.get("LOWWATER_FULL") else 10_000
+ROUNDS = 100_000 if FULL else 10_000
 GIVEN = {"n": 30, "SYN": "SYN", "word": "x", "step": "30 seconds", "none": None, "limit": 3}
 
 
@@ -332,6 +332,16 @@ def test_mutated_queries_are_planned_or_refused(part: int) -> None:
     chance = random.Random(part)
     for _ in range(ROUNDS // 10):
         plan(mutated(chance))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_queries_that_end_too_soon_are_planned_or_refused(part: int) -> None:
+    """Every query of the conformance suite up to each of its words."""
+    for query in list(dict.fromkeys(QUERIES))[part::8]:
+        tokens = TOKEN.findall(query)
+        for at, token in enumerate(tokens, 1):
+            if token.strip():
+                plan("".join(tokens[:at]))
 
 
 @pytest.mark.parametrize(

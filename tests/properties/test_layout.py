@@ -341,6 +341,7 @@ def test_keys_that_look_alike_and_are_not(name: str, buckets: int) -> None:
 def test_windows_of_rows_count_every_row_of_a_batch_once(a: Sample, size: int, seed: int) -> None:
     """Which row of a batch is which is not defined; that each has a number of its own is."""
     query = a.stream.window(rows=size).agg(n="count(*)", total="sum(v)")
+    a = a.judged(compile_plan(query._node))
     found = LocalSpark(query, seed, buckets=3).results()
     rows, came = a.kept.height, a.kept.height + a.late.height
     assert found["window_start"].is_unique().all()

@@ -263,7 +263,7 @@ def test_keys_go_only_where_the_graph_allows(seed: int) -> None:
     assert {(before, after) for _, before, after in watched.moves} <= set(TRANSITIONS)
     if case.options["windows"] == "lazy":
         assert not any(after is KeyState.IDLE for _, _, after in watched.moves)
-    assert run.delivered
+    assert bool(run.delivered) == bool(case.batch())  # between windows may be gaps
 
 
 @given(SEEDS)

@@ -159,7 +159,9 @@ class ExpressionCompiler:
         def compile_(tree: exp.Expr) -> Value:
             trees: list[exp.Expr] = []
             for key in keys.split():
-                given = tree.args[key]
+                given = tree.args.get(key)
+                if not given:
+                    raise Unfit(f"something is missing after {name}")
                 trees += given if isinstance(given, list) else [given]
             value = rule(self._call(name, tree, trees))
             if tree.args.get("negate"):
