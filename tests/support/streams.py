@@ -14,6 +14,7 @@ from lowwater.api import Stream
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.contract import Learned
 from lowwater.progress.learned import LearnedChannel
+from lowwater.stream.element import SEQUENCE
 
 SCHEMA = {"ts": pl.Int64, "k": pl.Int64, "s": pl.String, "v": pl.Int64}
 
@@ -33,7 +34,9 @@ class Sample:
     def judged(self, plan: PhysicalPlan) -> Sample:
         """The rows that keep the promises a plan asks for."""
         (own,) = [each for each in plan.sources if each.node is self.stream._node]
-        linear = any(demand.linear for demand in plan.demands[own.index].values())
+        linear = any(
+            each.linear for name, each in plan.demands[own.index].items() if name != SEQUENCE
+        )
         return self if linear or self.alone is None else Sample(self.stream, *self.alone)
 
 
