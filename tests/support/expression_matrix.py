@@ -352,6 +352,13 @@ MEANT: Sequence[Meant] = (
     Meant(
         r"[-+*%]|mod|guard", r"\bu642?\b", "UBIGINT beside a number with a sign is BIGINT", "fails"
     ),
+    Meant(
+        r"[-+]",
+        r"(DATE|\bd2?\b).*\bi642?\b|\bi642?\b.*(DATE|\bd2?\b)",
+        "a number of days may be a BIGINT",
+        "accepted",
+    ),
+    Meant("round", r"\bu642?\b", "UBIGINT rounded is UBIGINT", "fails"),
 )
 
 

@@ -20,6 +20,8 @@ _NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _FIRST_DAY, _LAST_DAY = -95_500_000, 94_500_000
 """The first and the last day, from 1970, that Polars' calendar covers: the years from -258000 to
 258000, and some more."""
+_GREATEST_DAY = 2**31 - 2
+"""The greatest distance of a DATE from 1970, in days; the next number stands for infinity."""
 _FIRST_WRITTEN, _LAST_WRITTEN = -719_162, 2_932_896
 """The first and the last day, from 1970, of the years 1 to 9999, which have four digits."""
 
@@ -118,7 +120,8 @@ def _days_later(call: FunctionCall, day: Value, days: pl.Expr, sign: int) -> Val
     near = pl.when(days.is_between(-(2**40), 2**40)).then(days).otherwise(2**40)
     end = start + near if sign > 0 else start - near
     end = pl.when(days.is_not_null()).then(end)
-    far = call.failure(~end.is_between(-(2**31), 2**31 - 2), "the result does not fit DATE")
+    outside = ~end.is_between(-_GREATEST_DAY, _GREATEST_DAY)
+    far = call.failure(outside, "the result does not fit DATE")
     return call.result(end.cast(pl.Int32, strict=False).cast(pl.Date), pl.Date(), far)
 
 
