@@ -334,6 +334,7 @@ class Meant:
 
 
 _WITH_TIMES = r"\b[dt]2?\b"
+_DAYS = r"(DATE|\bd2?\b).*\bi({0})2?\b|\bi({0})2?\b.*(DATE|\bd2?\b)"
 MEANT: Sequence[Meant] = (
     Meant(
         r"concat|concat_ws|\|\||(TRY_)?CAST VARCHAR|strftime",
@@ -352,12 +353,12 @@ MEANT: Sequence[Meant] = (
     Meant(
         r"[-+*%]|mod|guard", r"\bu642?\b", "UBIGINT beside a number with a sign is BIGINT", "fails"
     ),
-    Meant(
-        r"[-+]",
-        r"(DATE|\bd2?\b).*\bi642?\b|\bi642?\b.*(DATE|\bd2?\b)",
-        "a number of days may be a BIGINT",
-        "accepted",
-    ),
+    Meant(r"[-+]", _DAYS.format("64"), "a number of days may be a BIGINT", "accepted"),
+    Meant(r"[-+]", _DAYS.format("32|64"), "a DATE is less than 2**31 - 1 days from 1970", "fails"),
+    Meant("abs", "INTERVAL", "a length of time has an absolute value", "accepted"),
+    Meant("TRY_CAST VARCHAR", _WITH_TIMES, "a time has a text in the years 1 to 9999"),
+    Meant(r"(TRY_)?CAST DECIMAL\(38, 0\)", r"\bf322?\b", "a FLOAT has the digits of its text"),
+    Meant("upper", r"\bs2?\b|ß", "Unicode defines upper('ß') as SS"),
     Meant("round", r"\bu642?\b", "UBIGINT rounded is UBIGINT", "fails"),
 )
 
