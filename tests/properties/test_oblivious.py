@@ -267,7 +267,7 @@ def test_every_result_is_found_or_counted_as_lost(batches: bool, data: Any) -> N
     given_ = {"memory": memory, "strategy": data.draw(STRATEGIES), "accuracy": 0.9}
     run = Changing(frames, key, batches=batches, options=given_)
     run.run(data.draw, data.draw(st.booleans()))
-    assert run.accounted == run.all_results
+    assert run.accounted == pytest.approx(run.all_results, rel=1e-9)  # it is a sum of floats
     assert run.about["results lost margin"] == 0
 
 
@@ -280,4 +280,5 @@ def test_with_disorder_known_no_change_of_strategy_loses_anything(batches: bool,
     known = [scrambling(each["epoch"].to_list()) for each in frames]
     run = Changing(frames, disorder=known, batches=batches, options={"strategy": "plain"})
     run.run(data.draw, True)
-    assert run.results == run.accounted == run.all_results
+    assert run.results == run.all_results
+    assert run.accounted == pytest.approx(run.all_results, rel=1e-9)

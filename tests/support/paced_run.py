@@ -38,8 +38,10 @@ class PacedRun:
         shape: PlanShape = "out-of-order",
         thin: bool = True,
         order: Sequence[str] = (),
+        rows: int = 1,
     ):
-        """Not ``thin``: sources tell every mark. ``order``: mostly one after the other is read."""
+        """Not ``thin``: sources tell every mark. ``order``: mostly one after the other is read.
+        ``rows`` are read at once."""
         self.plan = compile_plan(query._node, shape)
         self._kernels: dict[int, Kernel] = {
             each.index: each.build(MemoryStore(), ALONE) for each in self.plan.kernels
@@ -54,6 +56,7 @@ class PacedRun:
         """How many promises each operator told."""
         self.marks: list[dict[str, int]] = []
         """The marks of all sources after each step."""
+        self._rows = rows
         self._run(random.Random(seed), thin, list(order))
 
     def _run(self, chance: random.Random, thin: bool, order: list[str]) -> None:
@@ -75,7 +78,7 @@ class PacedRun:
                 ready.sort(key=lambda each: order.index(each[1].spec.name))
                 ready = ready[:1]
             operator, intake, reader = chance.choice(ready)
-            chunk = reader.read(2**62, 1)
+            chunk = reader.read(2**62, self._rows)
             assert chunk is not None
             self._step += 1
             taken = intake.take(chunk, 0)

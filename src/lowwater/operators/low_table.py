@@ -92,7 +92,7 @@ class LowTable(Kernel):
         if not chunk.height:
             return []
         came = merge(lift(chunk, self._columns, self._aggregates), self._keys, self._aggregates)
-        came = came.select(self._slots(), pl.all())
+        came = self._in_slots(came)
         touched = np.unique(came[SLOT].to_numpy())
         there = self._at[touched]
         met = self._entries(there[there >= 0])
@@ -108,9 +108,14 @@ class LowTable(Kernel):
         self._rows += chunk.height if self._old else 0
         return [*self._up([up, forced, self._slowly()]), *self._promise()]
 
-    def _slots(self) -> pl.Expr:
-        number = pl.struct(self._groups).hash(SEED) % self._size
-        return number.cast(pl.Int64).alias(SLOT)
+    def _in_slots(self, partials: Chunk) -> Chunk:
+        """Return partials with their slots, in an order that is the same in every run.
+
+        The last partial of a slot stays in the table.
+        """
+        number = pl.struct(self._groups).hash(SEED)
+        slot = (number % self._size).cast(pl.Int64).alias(SLOT)
+        return partials.select(slot, pl.all()).sort(PANE, number)
 
     def _forced(self, up: Chunk) -> Chunk | None:
         """Remove and return all old partials, if they must leave before those in ``up``."""
