@@ -251,9 +251,16 @@ class BandJoin(Kernel):
         return self._dropped(side, dropped, met)
 
     def _dropped_below(self, side: int) -> int:
-        """Return the time below which no row of a side is held any more."""
-        slowly = self._slowly.get(side)
-        return self._threshold(side) if slowly is None else slowly.left
+        """Return the time below which no row is held any more of a side, or of both if their times
+        are one column."""
+        if not self._slowly:
+            return self._threshold(side)
+        name = self._shape.out_times[side]
+        sides = (each for each in (0, 1) if self._shape.out_times[each] == name)
+        return min(
+            self._slowly[each].left if each in self._slowly else self._threshold(each)
+            for each in sides
+        )
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         """Return the output of an outer join for rows it drops: those without a match."""
@@ -332,7 +339,8 @@ class BandJoin(Kernel):
                 dropped = np.maximum(at_once, self._slowly[side].left)
             mark = np.minimum(self._effective(side, places), dropped)
             if name in marks:  # both times are one column
-                mark = np.maximum(mark, marks[name][1])
+                both = np.minimum if self._slowly else np.maximum
+                mark = both(mark, marks[name][1])
             marks[name] = (marks[name][0] if name in marks else PROMISED[side], mark)
         promises: list[Element] = []
         for name, (column, mark) in marks.items():
