@@ -112,6 +112,7 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         ("UPDATE KEY (K, v) SCHEDULE fifo", {"key": ("k", "v"), "schedule": "fifo"}),
         ("UPDATE KEY ()", {"key": ()}),
         ("SCHEDULE IN-PLACE UPDATE KEY k", {"key": "k"}),
+        ("SCHEDULE RARE-FIRST UPDATE KEY k", {"key": "k", "schedule": "rare-first"}),
         (
             "UPDATE KEY k BUDGET '1 second' COMPLETE WITHIN '2 seconds' WINDOWS eager"
             " SCHEDULE linecutting WEIGHTS ('GOOG' = 60, 'GM' = 1)",
