@@ -122,11 +122,18 @@ class WindowAggregate(Reducer):
     def _answer(self, first: int, until: int) -> list[Element]:
         """Return the answers of windows that start from ``first`` to before ``until``."""
         partials = self._state.between(first, until)
-        return self._answered(partials) if partials is not None else []
+        if partials is None:
+            return []
+        return self._answered(partials, self._state.is_single(first, until))
 
-    def _answered(self, partials: Chunk) -> list[Element]:
-        """Return the answers of windows from partials by window start."""
-        merged = merge(partials, [START, *self._groups], self._aggregates)
+    def _answered(self, partials: Chunk, single: bool = False) -> list[Element]:
+        """Return the answers of windows from partials by window start.
+
+        ``single`` states that there is one for each window and group.
+        """
+        merged = partials
+        if not single:
+            merged = merge(partials, [START, *self._groups], self._aggregates)
         if self._state.choice.measures:
             size = int(merged.estimated_size())
             self._state.choice.add_answers(partials.height, merged.height, size)
@@ -233,8 +240,13 @@ class WindowAggregate(Reducer):
         """Return the mark of the input."""
         return {self._time: self._mark}
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """The bytes of the indexes by which partials are found; no rows."""
+        return 0, self._state.index_bytes
+
     def settle(self) -> None:
-        """Merge partials, before an engine saves the state."""
+        """Merge partials of many values, before an engine saves the state."""
         self._state.settle()
 
     def snapshot(self) -> dict[str, Any]:
