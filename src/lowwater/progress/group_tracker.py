@@ -71,6 +71,7 @@ class GroupTracker:
         self._moved: Numbers = NONE
         self._prior: tuple[Numbers, Ticks] = (NONE, NONE)  # groups of the last batch, marks before
         self._absorbed = 0  # number of batches
+        self._keys = announced.schema
         if announced.height:
             self._table.admit(announced)
 
@@ -281,6 +282,25 @@ class GroupTracker:
         self._table.load()
         places = np.flatnonzero(self._table.column(HELD) < mark)
         self._raise(places, np.full(len(places), mark, np.int64))
+
+    def announce(self, name: Hashable) -> None:
+        """Admit a group that is not known at the mark at which a new group joins."""
+        key, joining = self._key(name), self.joining
+        if self._table.find(key)[0] < 0:
+            self._raise(self._table.admit(key), np.full(1, joining, np.int64))
+
+    def promise_one(self, name: Hashable, mark: int) -> None:
+        """Raise the mark of one known group to at least ``mark``."""
+        place = self._table.place(name)
+        assert place is not None
+        places = np.array([place])
+        self._raise(places, np.maximum(self._table.get(HELD, places), mark))
+
+    def _key(self, name: Hashable) -> Chunk:
+        """Return the key columns of one group."""
+        return pl.DataFrame(
+            [name if isinstance(name, tuple) else (name,)], schema=self._keys, orient="row"
+        )
 
     @property
     def moved(self) -> Sequence[Hashable]:

@@ -61,6 +61,8 @@ class StreamSpec:
         for attribute, contract in self.contracts.items():
             if contract.mark_column is not None:
                 self._check_mark_column(attribute, contract.mark_column)
+            if contract.alone_column is not None:
+                self._check_truth(contract.alone_column, "alone=")
 
     def _check_options(self) -> None:
         where = f"stream {self.name!r}"
@@ -178,6 +180,15 @@ class StreamSpec:
             raise QueryError(
                 f"stream {self.name!r}: punctuation column {column!r} has type {dtype}, but it"
                 f" promises values of {attribute!r}, which has type {self.schema[attribute]}"
+            )
+
+    def _check_truth(self, column: str, option: str) -> None:
+        """Raise if a column that marks rows does not hold truth values."""
+        dtype = self._dtype(column)
+        if dtype != pl.Boolean:
+            raise QueryError(
+                f"stream {self.name!r}: {option} names a Boolean column, which is true in the rows"
+                f" that it marks; {column!r} has type {dtype}"
             )
 
     @property

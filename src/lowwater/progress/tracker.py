@@ -277,6 +277,17 @@ class Tracker:
         self._moved = list(self._channels)
         self._raise_floors(self._moved, mark)
 
+    def announce(self, name: Hashable) -> None:
+        """Admit a channel that is not known at the mark of the stream."""
+        if name not in self._channels:
+            self._admit(name, self.joining)
+
+    def promise_one(self, name: Hashable, mark: int) -> None:
+        """Raise the mark of one known channel to at least ``mark``."""
+        self._moved = [name]
+        self._raise_floors(self._moved, mark)
+        self._raise_stale()
+
     @property
     def moved(self) -> Sequence[Hashable]:
         """The channels that got the last rows or timestamps."""

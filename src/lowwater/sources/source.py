@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.progress.producer import ProducerPromise
 from lowwater.stream.element import Chunk
 
 AT_ONCE = -(2**63)
@@ -52,12 +53,12 @@ class Reader(ABC):
         they were read."""
         return None
 
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return the producer's promises beside its rows since the last call.
-
-        Each is an attribute and the least value of rows to come.
-        """
+    def take_promises(self) -> list[ProducerPromise]:
+        """Return the producer's promises beside its rows since the last call."""
         return []
+
+    def check_promises(self, check: Callable[[ProducerPromise], object]) -> None:  # noqa: B027
+        """Set the function that raises an error if a promise has no meaning for the stream."""
 
     def waiting(self) -> tuple[int, int] | None:
         """Return the number of rows that came and were not read yet, and their bytes; None if no

@@ -69,6 +69,7 @@ class Bucket:
         self._program, self._last, self._id = program, last, bucket
         self._shelf, self._cache = shelf, cache
         self._now = 0
+        self._read: set[int] = set()  # the sources that something came from in this batch
         self._record = BatchRecord.of(program)
 
     def open(self, body: bytes | None) -> None:
@@ -182,6 +183,7 @@ class Bucket:
         for message in digests:
             if message.port == source.index:
                 count, body = unpickled(message.body)
+                self._read.add(source.index)
                 rows += count
                 at = message.at
                 if body:
@@ -196,7 +198,7 @@ class Bucket:
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
-            if not source.ordered and self._record.rows[source.index]:
+            if not source.ordered and source.index in self._read:
                 self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         promises = by_kind.get(Kind.ELEMENTS, [])
