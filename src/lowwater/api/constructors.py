@@ -258,6 +258,7 @@ def join(
     strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
+    read_ahead: int | str | None = None,
 ) -> Stream:
     """Join many streams at once, and return the results as a stream.
 
@@ -287,7 +288,7 @@ def join(
     ``order``, ``alpha``
         The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
         Default: None, they leave as they are found.
-    ``memory``, ``strategy``, ``accuracy``, ``latency``
+    ``memory``, ``strategy``, ``accuracy``, ``latency``, ``read_ahead``
         Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
         kept as long as promises demand.
     """
@@ -302,7 +303,7 @@ def join(
             times=times,
             suffixes=suffixes,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
         )
     )
