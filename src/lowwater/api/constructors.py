@@ -260,6 +260,7 @@ def join(
     strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
+    read_ahead: int | str | None = None,
 ) -> Stream:
     """Join many streams at once, and return the results as a stream.
 
@@ -289,7 +290,7 @@ def join(
     ``order``, ``alpha``
         The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
         Default: None, they leave as they are found.
-    ``memory``, ``strategy``, ``accuracy``, ``latency``
+    ``memory``, ``strategy``, ``accuracy``, ``latency``, ``read_ahead``
         Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
         kept as long as promises demand.
     """
@@ -304,7 +305,7 @@ def join(
             times=times,
             suffixes=suffixes,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
         )
     )

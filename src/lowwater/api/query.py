@@ -255,6 +255,7 @@ class Stream(Runnable):
         accuracy: float | None = None,
         latency: Duration | None = None,
         flush: Flush | None = None,
+        read_ahead: int | str | None = None,
     ) -> Stream:
         """Return pairs of rows with equal keys and times near each other.
 
@@ -294,7 +295,7 @@ class Stream(Runnable):
             means 0.3.
         ``memory``
             Most memory for the rows of a join without ``within``, ``"64 MB"``. Default: None, no
-            limit. With this option or one of the next three, as with an input that is
+            limit. With this option or one of the next four, as with an input that is
             ``lw.unpromised()``, the join measures how disordered its inputs are, and keeps rows as
             long as that demands.
         ``strategy``
@@ -309,6 +310,11 @@ class Stream(Runnable):
             The pace at which rows without a partner leave an outer or anti join,
             ``lw.slow(every=160, within="1 minute")``; with ``within=lw.same(...)`` also bounded by
             ``within_windows=``. Default: None, all that a promise frees leave at once.
+        ``read_ahead``
+            Rows on disk that are read before they are due: a number of rows, an amount of memory
+            such as ``"64 kB"``, or "auto", which takes as many as become due at once or while a
+            page is read. Under ``memory`` they take a part of it at most. Default: None, which
+            means "auto".
         """
         node = join_builders.joined(
             self._timed(),
@@ -320,7 +326,7 @@ class Stream(Runnable):
             times=times,
             suffix=suffix,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
             flush=flush,
         )

@@ -17,7 +17,7 @@ PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
 FLUSH_PARTS = ("EVERY", "WITHIN")
 WINDOWS_WORDS = ("LAZY", "EAGER")
 """The words of WINDOWS."""
-JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY", "UNMATCHED")
+JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY", "READ_AHEAD", "UNMATCHED")
 """The words that begin the parts of a join clause."""
 _AFTER_ALL = (
     "a clause of joins is that of all joins of the query: it goes after the last source, or after"
@@ -342,6 +342,8 @@ class ClauseParser(SqlParser):
             return self._parse_word("AUTO, PLAIN, MSF, DBF or HYBRID")
         if name == "accuracy":
             return self._parse_share()
+        if name == "read_ahead" and self._match_text_seq("AUTO"):
+            return placed(self.expression(exp.var("auto")), self._prev)
         return self._parse_flush() if name == "unmatched" else self._parse_length()
 
     # ---- parts of clauses ------------------------------------------------------------------
