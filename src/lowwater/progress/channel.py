@@ -75,6 +75,12 @@ class Channel(ABC):
         """The mark by the contract alone; if it has none yet, the newest time less the slack."""
 
     @property
+    def doubted(self) -> int | None:
+        """The time of a first row that is not confirmed and would move the mark if it were; None
+        if there is none."""
+        return None
+
+    @property
     def completeness(self) -> Completeness | None:
         """The completeness of a channel with a learned mark; None for every other channel."""
         return None
@@ -139,6 +145,13 @@ class MeasuredChannel(Channel):
         confirmed = self._confirmed()
         suspect = self._leaps.suspect if self._leaps is not None else None
         return suspect if confirmed == BEGINNING and suspect is not None else confirmed
+
+    @property
+    def doubted(self) -> int | None:
+        """The time of a first row that is not confirmed; None if it would not move the mark."""
+        if self._leaps is None or self._rows or self._top > BEGINNING:
+            return None
+        return self._leaps.suspect
 
     @property
     def contract_mark(self) -> int:

@@ -77,6 +77,10 @@ class GroupTable:
             places[missing] = self._append(_names(fresh), changed=True)
         return places
 
+    def add(self, name: Hashable) -> int:
+        """Add a group that is not there, with the default numbers, and return its place."""
+        return int(self._append([name], changed=True)[0])
+
     def _look_up(self, names: Sequence[Hashable]) -> Numbers:
         place = self._places.get
         return np.fromiter((place(name, UNKNOWN) for name in names), np.int64, len(names))

@@ -141,7 +141,7 @@ class EmbeddedEngine:
         if self._clock.real:
             self.results.shift = shift = self._clock.now() - first
             for feed in feeds:
-                feed.reader.begin(self._clock.now(), first)
+                feed.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
                 queue.call(queue.kernel.shift_arrivals, shift)
         elif isinstance(self._clock, VirtualClock):
