@@ -5,7 +5,8 @@ punctuation emitted so far does not matter. So the same rows are late however a 
 chunks.
 
 Rows may be dated far ahead by mistake. Such a *leap* moves no mark until a later row of its channel
-confirms it. The first row of a channel is in doubt as well, until the second confirms it.
+confirms it. The first row of a channel is in doubt as well, until the second confirms it, or a row
+of another stream (:mod:`~lowwater.progress.first_rows`).
 
 Invariant: the mark of a channel never decreases, and no row judged on time is below the mark that
 held when it arrived. The cut of rows into runs (chunks) changes neither marks nor leaps.

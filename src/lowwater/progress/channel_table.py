@@ -3,12 +3,14 @@
 Rows move the channels they belong to, one by one. What concerns all channels, silent ones too, is
 computed in columns: the least mark, a lower bound for all, the timestamps at a clock time.
 
-Invariant: the mark of a channel is the greater of its floor here and the mark by its rows.
+Invariant: the mark of a channel is the greater of its floor here and the mark by its rows. A
+channel that is restored is not built until its rows come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from lowwater.stream.element import BEGINNING
 HELD, FLOOR, NEWEST, START, SEEN = "__held", "__floor", "__newest", "__start", "__seen"
 """Columns with a channel's mark, the lower bound on it that does not follow from rows, its newest
 time, the timestamp at its last row, and the clock time of that row."""
+COLUMNS = (HELD, FLOOR, NEWEST, START, SEEN)
 
 
 class ChannelTable:
@@ -27,8 +30,8 @@ class ChannelTable:
 
     def __init__(self, make: Callable[[], Channel]):
         self._make = make
-        self._channels: dict[Hashable, Channel] = {}
-        self._table = GroupTable(dict.fromkeys((HELD, FLOOR, NEWEST, START, SEEN), BEGINNING))
+        self._channels: dict[Hashable, Channel | dict[str, Any]] = {}  # snapshots until needed
+        self._table = GroupTable(dict.fromkeys(COLUMNS, BEGINNING))
         self._outdated: set[Hashable] = set()  # channels with rows since :meth:`starts`
         self.least = BEGINNING
         """The least mark of all channels so far; it never goes back."""
@@ -69,11 +72,16 @@ class ChannelTable:
 
     def of(self, name: Hashable) -> Channel:
         """Return a channel without its floor, which is in the table."""
-        return self._channels[name]
+        held = self._channels[name]
+        if isinstance(held, dict):
+            channel = self._channels[name] = self._make()
+            channel.restore(held)
+            return channel
+        return held
 
     def with_floor(self, name: Hashable) -> Channel:
         """Return a channel with its floor, so that it can judge rows."""
-        channel = self._channels[name]
+        channel = self.of(name)
         channel.floor = int(self._table.column(FLOOR)[self._table.place(name)])
         return channel
 
@@ -83,19 +91,17 @@ class ChannelTable:
 
     # ---- changes ---------------------------------------------------------------------------
 
-    def admit(self, name: Hashable, floor: int, saved: dict[str, object] | None = None) -> None:
-        """Add a channel with a floor; ``saved`` is its snapshot, None for a new one."""
-        channel = self._channels[name] = self._make()
-        if saved is not None:
-            channel.restore(saved)
-        place = np.array([self._table.add(name)])
+    def admit(self, name: Hashable, floor: int) -> None:
+        """Add a channel with a floor."""
+        self._channels[name] = self._make()
+        place = self._table.add([name])
         self._table.put(FLOOR, place, floor)
         self._table.put(HELD, place, floor)
 
-    def advance(self, names: Sequence[Hashable], seen: int | Numbers) -> None:
+    def advance(self, names: Sequence[Hashable], seen: int) -> None:
         """Take over the marks of channels that got rows, the last ones at clock time ``seen``."""
         places = self.places(names)
-        marks = np.fromiter((self._channels[name].mark for name in names), np.int64, len(names))
+        marks = np.fromiter((self.of(name).mark for name in names), np.int64, len(names))
         self._table.put(HELD, places, np.maximum(self._table.get(HELD, places), marks))
         self._table.put(SEEN, places, seen)
         self._outdated.update(names)
@@ -126,9 +132,31 @@ class ChannelTable:
         """
         if self._outdated:
             names, self._outdated = list(self._outdated), set()
-            held = [self._channels[name] for name in names]
+            held = [self.of(name) for name in names]
             starts = [enabling.start(each.newest, each.contract_mark) for each in held]
             places = self.places(names)
             self._table.put(START, places, np.array(starts, np.int64))
             self._table.put(NEWEST, places, np.array([each.newest for each in held], np.int64))
         return self._table.column(START)
+
+    # ---- saving ----------------------------------------------------------------------------
+
+    def snapshot(self, enabling: EnablingRule) -> dict[str, Any]:
+        """Return the state that :meth:`restore` needs."""
+        self.starts(enabling)
+        return {
+            "channels": {
+                name: held if isinstance(held, dict) else held.snapshot()
+                for name, held in self._channels.items()
+            },
+            "columns": {name: self._table.column(name).copy() for name in COLUMNS},
+            "least": self.least,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Set the state to that of a snapshot; for a table without channels."""
+        self._channels = dict(saved["channels"])
+        places = self._table.add(list(self._channels))
+        for name, numbers in saved["columns"].items():
+            self._table.put(name, places, numbers)
+        self.least = saved["least"]

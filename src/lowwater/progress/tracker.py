@@ -54,6 +54,7 @@ class Tracker:
         stale: StaleChannels | None = None,
     ):
         self._make, self.enabling, self.linear = make, enabling, linear
+        self._learned = make().completeness is not None
         self._keys = list(keys)
         self._floor = BEGINNING  # the mark of every channel, also of those to come
         self._channels = ChannelTable(make)
@@ -110,6 +111,8 @@ class Tracker:
 
     def completeness(self) -> list[tuple[Hashable, Completeness]]:
         """Return the completeness of each channel with a learned mark."""
+        if not self._learned:
+            return []
         found = [(name, self._channels.of(name).completeness) for name in self._channels]
         return [(name, each) for name, each in found if each is not None]
 
@@ -402,34 +405,21 @@ class Tracker:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state that :meth:`restore` needs."""
-        channels = self._channels.all_with_floors()
         return {
-            "channels": {name: channel.snapshot() for name, channel in channels.items()},
-            "least": self._channels.least,
+            **self._channels.snapshot(self.enabling),
             "floor": self._floor,
-            "seen": self._channels.seen.copy(),
             "emitted": dict(self._emitted),
+            "short": set(self._short),
+            "doubts": dict(self.doubts),
             **({} if self._stale is None else {"stale": self._stale.snapshot()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         self._channels = ChannelTable(self._make)
-        for name, state in saved["channels"].items():
-            self._channels.admit(name, state["floor"], state)
-        names = list(self._channels)
-        self._channels.advance(names, saved["seen"])
-        self._channels.least, self._floor = saved["least"], saved["floor"]
-        channels = {name: self._channels.of(name) for name in names}
-        self._short = {name for name, each in channels.items() if each.shortfall is not None}
-        self._emitted = dict(saved["emitted"])
-        self._moved = [name for name, each in channels.items() if _in_doubt(each)]
-        self._note_doubts()
+        self._channels.restore(saved)
+        self._floor, self._emitted = saved["floor"], dict(saved["emitted"])
+        self._short, self.doubts = set(saved["short"]), dict(saved["doubts"])
         self._moved, self.new_doubts = [], {}
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])
-
-
-def _in_doubt(channel: Channel) -> bool:
-    """Return whether a first row would move the mark of its channel if it were confirmed."""
-    return channel.doubted is not None and channel.contract_mark > channel.mark

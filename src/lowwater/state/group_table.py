@@ -77,9 +77,9 @@ class GroupTable:
             places[missing] = self._append(_names(fresh), changed=True)
         return places
 
-    def add(self, name: Hashable) -> int:
-        """Add a group that is not there, with the default numbers, and return its place."""
-        return int(self._append([name], changed=True)[0])
+    def add(self, names: Sequence[Hashable]) -> Numbers:
+        """Add groups that are not there, with the default numbers, and return their places."""
+        return self._append(names, changed=True)
 
     def _look_up(self, names: Sequence[Hashable]) -> Numbers:
         place = self._places.get
