@@ -98,6 +98,7 @@ STREAM_CLAUSES = {
     "IDLE ON DEMAND": "nothing",
     "HEARTBEAT EVERY": "length",
     "IDLE HEARTBEAT EVERY": "length",
+    "BEHIND CLOCK": "length",
     "STALE AFTER": "length",
     "LATE TO": "text",
     "UPDATE KEY": "key",
