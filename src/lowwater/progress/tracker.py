@@ -308,12 +308,12 @@ class Tracker:
     def announce(self, name: Hashable) -> None:
         """Admit a channel that is not known at the mark of the stream."""
         if name not in self._channels:
-            self._admit(name, self.joining)
+            self._channels.admit(name, self.joining)
 
     def promise_one(self, name: Hashable, mark: int) -> None:
         """Raise the mark of one known channel to at least ``mark``."""
         self._moved = [name]
-        self._raise_floors(self._moved, mark)
+        self._channels.lift(self._channels.places([name]), mark)
         self._raise_stale()
 
     @property
