@@ -60,6 +60,7 @@ class Tracker:
         self._channels = ChannelTable(make)
         self._emitted: dict[Hashable, int] = {}  # mark in the last punctuation for each group
         self._moved: list[Hashable] = []
+        self._sent: list[Hashable] = []  # channels that got the last rows
         self.doubts: dict[Hashable, int] = {}
         """The times of first rows in doubt, by channel."""
         self.new_doubts: dict[Hashable, int] = {}
@@ -203,7 +204,7 @@ class Tracker:
             judged.deficit = judged.deficit or deficit
             if sweep is not None:
                 sweep.add(rows, start, verdict.after)
-        self._moved = [name for name, _ in order]
+        self._moved = self._sent = [name for name, _ in order]
         self._channels.advance(self._moved, now)
         self._note_doubts()
         if self._stale is not None and order:
@@ -254,13 +255,14 @@ class Tracker:
         """Return the newest times of all channels with rows, or of those that got the last
         rows."""
         newest = self._channels.newest(self.enabling)
-        newest = newest[self._channels.places(self._moved)] if moved else newest
+        newest = newest[self._channels.places(self._sent)] if moved else newest
         return newest[newest > BEGINNING]
 
     def confirm_first(self, names: Sequence[Hashable]) -> None:
         """Raise channels to the marks that follow from their first rows."""
         marks = [self._channels.of(name).contract_mark for name in names]
         self._channels.lift(self._channels.places(names), np.array(marks, np.int64))
+        self._raise_stale()
         for name in names:
             self.doubts.pop(name, None)
             self.new_doubts.pop(name, None)
@@ -431,6 +433,6 @@ class Tracker:
         self._channels.restore(saved)
         self._floor, self._emitted = saved["floor"], dict(saved["emitted"])
         self._short, self.doubts = set(saved["short"]), dict(saved["doubts"])
-        self._moved, self.new_doubts = [], {}
+        self._moved, self._sent, self.new_doubts = [], [], {}
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])
