@@ -62,6 +62,7 @@ ONLY_IN_FULL = (
     "test_windows_that_are_shown_are_whole_and_the_newest_is_shown[lazy]",
     "test_where_work_takes_no_time_all_windows_are_shown[lazy]",
     "test_where_work_takes_no_time_all_windows_are_shown[eager]",
+    "test_joins_share_a_memory_budget",
     "test_too_many_lost_results_are_told",
     "test_a_window_over_a_silent_latent_stream_closes_by_the_clock",
     "test_rows_of_equal_time_leave_alike_whatever_the_strategy",

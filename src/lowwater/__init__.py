@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
+        AdmissionError,
         BadInput,
         BrokenPromise,
         CheckpointError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AdmissionError": ("lowwater.errors", "AdmissionError"),
     "BadInput": ("lowwater.errors", "BadInput"),
     "BrokenPromise": ("lowwater.errors", "BrokenPromise"),
     "CheckpointError": ("lowwater.errors", "CheckpointError"),
@@ -120,6 +122,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 __all__ = [
+    "AdmissionError",
     "BadInput",
     "BrokenPromise",
     "CheckpointError",

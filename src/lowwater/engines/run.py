@@ -16,8 +16,10 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.clock import Charge, Clock, PerComparison, PerRow
+from lowwater.engines.memory import MemoryBudget, MemoryLedger
 from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
@@ -219,6 +221,14 @@ class RunOptions:
     trigger: Duration | None = None
     buckets: int | None = None
     session: Any = None
+    memory: MemoryBudget | None = None
+    """The memory that all joins without a window may take together."""
+    ledger: MemoryLedger | None = None
+    """The ledger of the budget, if the query shares it with others in this process."""
+    rates: Rates | None = None
+    """Rows a second of streams, by which the memory is judged before the run."""
+    label: str = ""
+    """The name of the query in messages; empty if there is one."""
     to_end: bool = False
     """True if the run ends with the rows that its sources hold now."""
     keep_last: int = 0

@@ -8,6 +8,7 @@ queue holds rows, it sleeps. After each step, operators run until the arcs betwe
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from lowwater.engines.embedded.outputs import LateOutput, Results
 from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
+from lowwater.engines.memory import QueryMemory
+from lowwater.errors import StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
@@ -52,8 +55,9 @@ class EmbeddedEngine:
         pace: ReadPace,
         late_sink: Sink | None,
         keep_last: int = 0,
+        memory: QueryMemory | None = None,
     ):
-        self._clock, self._pace = clock, pace
+        self._clock, self._pace, self._memory = clock, pace, memory
         self.sink_call = SinkCall()
         self.results = Results(plan, sink, clock, self.sink_call, keep_last)
         self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
@@ -75,7 +79,8 @@ class EmbeddedEngine:
                 self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
             else:
                 kernel = plan.kernel(operator.index)
-                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
+                account = self._memory.account(kernel.title) if self._memory is not None else None
+                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows, account)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
@@ -114,6 +119,8 @@ class EmbeddedEngine:
                 feed.reader.release()
             for vertex in self.vertices.values():
                 vertex.store.close()
+            if self._memory is not None:
+                self._memory.close()
             self._sampler.end()
             with ExitStack() as closing:  # closes both sinks, even if closing one of them fails
                 closing.callback(self.side_output.close)
@@ -122,6 +129,7 @@ class EmbeddedEngine:
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             self._sampler.serve()
+            self._share_memory()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -130,6 +138,17 @@ class EmbeddedEngine:
             if all(feed.ended for feed in feeds):
                 break
             self._wait(feeds)
+
+    def _share_memory(self) -> None:
+        """Let joins report what memory they need, and obey their shares of the budget."""
+        if self._memory is None:
+            return
+        for vertex in self.vertices.values():
+            vertex.settle_memory()
+            self._schedule.run_from(vertex.outputs)
+        shortage = self._memory.judge()
+        if shortage is not None:
+            warnings.warn(shortage, StreamWarning, stacklevel=2)
 
     def _start_clock(self, feeds: list[Feed]) -> None:
         """Start a virtual clock at the first arrival; on a real clock, shift arrivals so that the

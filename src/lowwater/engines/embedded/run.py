@@ -8,6 +8,7 @@ from typing import Self
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.admission import query_memory
 from lowwater.engines.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import CHUNK_ROWS, EmbeddedEngine, ReadPace
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
@@ -78,13 +79,17 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
         options.chunk_rows or CHUNK_ROWS,
         0 if exact else None if tick is None else nanoseconds(tick, "tick"),
     )
+    memory = None
+    if options.memory is not None:
+        memory = query_memory(plan, options.memory, options.ledger, options.rates, options.label)
+        memory.wake = timer.wake
     target = make_sink(options.sink, plan.schema)
     try:
         late = make_sink(options.late_sink, {}) if options.late_sink is not None else None
     except BaseException:
         target.close()
         raise
-    engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last)
+    engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last, memory)
     for sink in (target, late):
         on_failure(sink, engine.stop)
     return EmbeddedRun(plan, engine, target)

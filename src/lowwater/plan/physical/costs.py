@@ -19,7 +19,13 @@ from math import inf
 import polars as pl
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
+from lowwater.joins.oblivious.memory_model import (
+    InputTraits,
+    MemoryNeeds,
+    ReliefChooser,
+    joined,
+)
+from lowwater.joins.oblivious.memory_need import JoinNeed
 from lowwater.joins.oblivious.options import RELIEF_MODES, SPILLING_MODES
 from lowwater.joins.oblivious.read_ahead import rows_ahead
 from lowwater.joins.ordered.model import OrderCosts, switching_cost
@@ -141,6 +147,26 @@ def _buffers(node: AnyJoin, needs: MemoryNeeds, names: list[str]) -> list[str]:
         size = sum(each * width for each, width in zip(kept, widths, strict=True))
         totals.append(f"{mode} {sum(kept):,} rows, {spell_bytes(size)}")
     return [f"predicted buffers: {rows}", f"in memory by strategy: {'; '.join(totals)}"]
+
+
+def memory_need(node: AnyJoin, rates: Rates | None) -> JoinNeed | None:
+    """Return the memory that a join without a window needs, by what its streams declare; None if
+    that is not enough."""
+    how, traits = node.oblivious, _traits_of_all(node, rates, [])
+    if how is None or traits is None:
+        return None
+    widths = [float(_width(each.schema)) for each in node.inputs]
+    needs = MemoryNeeds.of(traits)
+    ahead = [how.read_ahead.fixed(width) for width in widths]
+    first = rows_ahead(0, 0.0, 0, None)
+    return JoinNeed(
+        needs,
+        tuple(widths),
+        tuple(ReliefChooser(how, limited=True).allowed(needs)),
+        how.accuracy,
+        max(first if rows is None else rows for rows in ahead),
+        most=how.memory,
+    )
 
 
 def _traits_of_all(

@@ -14,7 +14,7 @@ from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.clauses import JOIN_PARTS
+from lowwater.plan.sql.clauses import JOIN_PARTS, Length
 from lowwater.plan.sql.pairs import JoinSide, Pairs
 from lowwater.plan.sql.values import Values, duration, number, parameter, share
 from lowwater.plan.text_places import at, wrong
@@ -56,7 +56,7 @@ def memory_size(tree: exp.Expr, values: Values, text: str, what: str = "MEMORY")
 
 def _amount(tree: exp.Expr, values: Values, text: str) -> tuple[exp.Expr, exp.Expr | None]:
     """Return a number or text, perhaps the value of a parameter, and the unit after it."""
-    amount, unit = tree.this, tree.args.get("unit")
+    amount, unit = (tree.this, tree.args.get("unit")) if isinstance(tree, Length) else (tree, None)
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
     return amount, unit

@@ -109,7 +109,7 @@ def _by_statement(tokens: list[Token]) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "(")
+BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "SET", "(")
 
 
 def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
@@ -120,7 +120,7 @@ def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
         near = get_close_matches(first.text.upper(), BEGINNINGS, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise pointed(
-            f"a statement begins with SELECT, WITH, CREATE or INSERT.{hint}",
+            f"a statement begins with SELECT, WITH, CREATE, INSERT or SET.{hint}",
             text,
             first.start,
             first.end - first.start + 1,

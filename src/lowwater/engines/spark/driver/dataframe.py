@@ -99,7 +99,12 @@ def _built(
     pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
     program = make_program(
-        plan, buckets, live, late, str(requests) if on_demand and not end else None
+        plan,
+        buckets,
+        live,
+        late,
+        str(requests) if on_demand and not end else None,
+        None if options.memory is None else options.memory.bytes,
     )
     if on_demand and not on_one_machine(spark):
         spark.streams.addListener(TickListener(requests))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from lowwater.engines.admission import sharing_joins
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, bucket_ids
 from lowwater.engines.spark.wire.late_files import LateFolder
@@ -34,6 +35,7 @@ def make_program(
     live: bool,
     late_folder: LateFolder | None = None,
     request_folder: str | None = None,
+    memory: int | None = None,
 ) -> Program:
     """Return the program of a plan.
 
@@ -41,6 +43,8 @@ def make_program(
     ``live``: play replays by the clock and judge their rows like those of any other source.
     ``late_folder``: where late rows are written; None if they are not.
     ``request_folder``: where requests for timestamps on demand are written; None if none are made.
+    ``memory``: the bytes that all joins without a window share. A stage has as much for each of its
+    joins as any other, and its buckets have equal parts of that.
     """
     replayed = {each.index: isinstance(each.source, Replay) for each in plan.sources}
     ordered = {index: replay and not live for index, replay in replayed.items()}
@@ -57,8 +61,11 @@ def make_program(
         for operator in plan.sources
     )
     hurried = live or not all(replayed.values())
+    joins = {each.index for each in sharing_joins(plan)}
     stages = []
     for stage in layout.stages:
+        sharing = tuple(joins.intersection(stage.operators))
+        part = len(sharing) / (len(joins) or 1) / len(ids[stage.number])
         stages.append(
             StageProgram(
                 number=stage.number,
@@ -84,6 +91,9 @@ def make_program(
                 late_folder=late_folder,
                 request_folder=request_folder,
                 hurried=hurried,
+                memory=int(memory * part) if memory is not None and sharing else None,
+                budget=memory,
+                sharing=sharing,
             )
         )
     combined = layout.stages[-1].combined

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lowwater.engines.admission import query_memory
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark.driver.checkpoint_folder import (
@@ -70,6 +71,8 @@ class SparkRun(Run):
     def __init__(self, plan: PhysicalPlan, options: RunOptions):
         if options.charge != "nothing":
             raise OptionError("charge= is for the virtual clock of the embedded engine")
+        if options.memory is not None:
+            query_memory(plan, options.memory, None, options.rates, options.label)
         super().__init__(plan, SinkCall(), options.sink is None)
         self._plan, self._options = plan, options
         folder = _run_folder(options)
@@ -80,7 +83,7 @@ class SparkRun(Run):
         self._results_folder = folder / "results"
         self._folders: LockedFolders | None = None
         self._built = build(plan, options, self._late)
-        self._reports = Reports(plan, self._built.program)
+        self._reports = Reports(plan, self._built.program, options.memory)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
         self._query: Any = None
@@ -190,10 +193,15 @@ class SparkRun(Run):
         finite = self._built.live and not self._reports.unending
         while not self._query.awaitTermination(POLL):
             self._gather()
+            if self._reports.refusal is not None:
+                self._query.stop()
+                raise self._reports.refusal
             if finite and self._reports.all_ended and not self._query.status["isTriggerActive"]:
                 self._query.stop()  # between two batches: nothing has to be torn down
                 break
         self._gather()
+        if self._reports.refusal is not None:
+            raise self._reports.refusal
 
     def _finish_sources(self) -> None:
         """End the sources that have no end of their own, in a query of one batch."""

@@ -97,6 +97,12 @@ class StageProgram:
     """True if rows come while others are processed, so that some may have to wait."""
     late_folder: LateFolder | None = None
     request_folder: str | None = None
+    memory: int | None = None
+    """Bytes that the joins without a window of one bucket share; None for no limit."""
+    budget: int | None = None
+    """Bytes that all such joins of the query share."""
+    sharing: tuple[int, ...] = ()
+    """The operators that share memory."""
 
     @property
     def accountable(self) -> frozenset[int]:

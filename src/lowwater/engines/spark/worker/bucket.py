@@ -95,6 +95,7 @@ class Bucket:
             self._now = max(self._now, message.at)
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
+            self._graph.share_memory()
             refused = self._take_rows(by_kind)
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
