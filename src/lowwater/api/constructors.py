@@ -124,9 +124,11 @@ def stream(
         options that follow need it.
     ``schedule``
         The key that is worked on next: the one that has waited longest ("in-place", default), the
-        one whose newest row has waited longest ("fifo"), keys that are rarely updated before others
-        ("linecutting"), or one of these, chosen by the rates of the keys ("auto"). For comparison,
-        "append" works on all rows and "shedding" on a random share of them.
+        one whose newest row has waited longest ("fifo"), keys whose rate is below
+        ``1 / (cost * waiting keys)`` before others ("linecutting"), keys that are rarely updated
+        before others, but so that no key waits too long ("rare-first"), or the one whose service is
+        worth most by age and rate ("auto"). For comparison, "append" works on all rows and
+        "shedding" on a random share of them.
     ``weights``
         Weights of the staleness of single keys: a mapping of keys to numbers above zero, or to the
         periods at which somebody looks at them, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:

@@ -68,8 +68,8 @@ class Runnable(ABC):
             Length of time that the comparison of two rows takes, ``"5 us"``; goes with ``rates``.
             Default: None, it is left out.
         ``memory``
-            Most memory for all joins without a window together, as in :meth:`run`. With it, these show
-            their needs and shares. Default: None, there is no budget.
+            Most memory for all joins without a window together, as in :meth:`run`. With it, they
+            show their needs and shares. Default: None, there is no budget.
         """
         if cost is not None and rates is None:
             raise OptionError("cost= goes with rates=, rows a second of each stream")
@@ -118,7 +118,7 @@ class Runnable(ABC):
             session=session,
             to_end=True,
             memory=MemoryBudget.of(memory, admission),
-            rates=_rates_of(memory, rates),
+            rates=rates_of(memory, rates),
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).run_here()
@@ -224,7 +224,7 @@ class Runnable(ABC):
             session=session,
             keep_last=LAST if page is not None and page.show_rows else 0,
             memory=MemoryBudget.of(memory, admission),
-            rates=_rates_of(memory, rates),
+            rates=rates_of(memory, rates),
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).start()
@@ -316,7 +316,8 @@ class Runnable(ABC):
         return correction_builders.put_together(node, _frame(answers), found).to_arrow()
 
 
-def _rates_of(memory: Size | None, rates: Mapping[str, float] | None) -> Rates | None:
+def rates_of(memory: Size | None, rates: Mapping[str, float] | None) -> Rates | None:
+    """Return the rates that go with a memory budget; None if none are given."""
     if rates is not None and memory is None:
         raise OptionError("rates= goes with memory=, the budget that they are judged by")
     return None if rates is None else Rates(rates)

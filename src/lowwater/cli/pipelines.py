@@ -181,15 +181,15 @@ def _columns(schema: Mapping[str, pl.DataType]) -> str:
 def _print_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None) -> None:
     """Print the plan of each query."""
     from lowwater.engines.admission import shares_of  # noqa: PLC0415
-    from lowwater.pipeline.run import rates_of_query  # noqa: PLC0415
     from lowwater.plan.explain import explain as explained  # noqa: PLC0415
 
     budget, plans = pipeline.memory, [each.plan for each in pipeline.queries]
     shares = [] if budget is None else shares_of(plans, budget.bytes, rates)
     for query in pipeline.queries:
         where = query.target or "console"
+        own = None if rates is None else rates.among(query.streams)
         remarks = shares[query.number - 1] if shares else None
-        plan = explained(query.plan, rates_of_query(rates, query), remarks)
+        plan = explained(query.plan, own, remarks)
         console.print(
             f"[bold]query {query.number}[/bold], line {query.line}, to {escape_line(where)}"
         )

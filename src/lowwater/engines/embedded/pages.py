@@ -121,6 +121,11 @@ class PagedStore(MemoryStore):
             self.disk_rows -= page.rows
             self.disk_bytes -= page.bytes
 
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of a chunk."""
+        page = self._pages.get(key.sequence)
+        return super().rows_at(key) if page is None else page.rows
+
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in one slice, without reading them."""
         if name not in self._aside:

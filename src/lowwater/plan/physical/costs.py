@@ -12,8 +12,8 @@ count as having different values and no delay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 import polars as pl
@@ -57,6 +57,11 @@ class Rates:
                 raise OptionError(f"the rate of {name!r} is rows a second above 0, not {rate!r}")
         if self.cost is not None and nanoseconds(self.cost, "cost=") <= 0:
             raise OptionError("cost= is a length of time above zero")
+
+    def among(self, names: Collection[str]) -> Rates:
+        """Return the rates of some streams only."""
+        found = {name: rate for name, rate in self.by_stream.items() if name in names}
+        return replace(self, by_stream=found)
 
     def of(self, node: Node) -> float:
         """Return the rows a second of an input."""

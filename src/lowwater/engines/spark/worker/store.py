@@ -90,6 +90,15 @@ class SparkStore:
             self._read = average_time(self._read, took) if self._read else took
         return chunk
 
+    def replace(self, key: ChunkKey, chunk: Chunk) -> None:
+        """Put another chunk at an address that is in use."""
+        token = self._index[key][2]
+        if key not in self._fresh:
+            self._gone[key] = token  # what is there is erased before the new chunk is written
+        self._index[key] = (chunk.height, int(chunk.estimated_size()), "")
+        self._chunks[key] = chunk
+        self._fresh.add(key)
+
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
         token = self._index.pop(key)[2]
@@ -107,6 +116,10 @@ class SparkStore:
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
         """Return the slices that hold something, in order."""
         return self._index.slices(name, low, high)
+
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of one chunk, without reading it."""
+        return self._index[key][0]
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in one slice, without reading them."""
