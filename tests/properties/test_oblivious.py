@@ -361,3 +361,21 @@ def test_with_a_share_that_changes_it_is_obeyed_and_every_result_is_accounted_fo
     assert need is None or (need.least >= 0 and 0 <= need.expected(share) <= 0.9)
     run.end()
     assert run.accounted == pytest.approx(run.all_results, rel=1e-9)
+
+
+@settings(max_examples=max(1, settings.default.max_examples // 3))
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")
+def test_joins_that_share_any_budget_make_nothing_up(data: Any, seed: int) -> None:
+    """Two joins, known or measured; all results are found if the disorder is known and fits."""
+    found, known = data.draw(inputs(3, 20)), data.draw(st.booleans())
+    one, two, three = (each.stream(known) for each in found)
+    query = one.join(two, on="epoch", suffix="_2").join(three, on="epoch", suffix="_3")
+    small, rows = data.draw(st.integers(1, 3_000)), data.draw(st.integers(1, 20))
+    expected = all_results(found)
+    for memory in (small, 10**6):
+        here = table_rows(pl.DataFrame(query.collect(memory=memory, chunk_rows=rows)))
+        spread = table_rows(LocalSpark(query, seed, 2, memory=memory).results())
+        assert not (here - expected) + (spread - expected)
+        if known and memory > small:
+            assert here == spread == expected

@@ -166,31 +166,33 @@ class MemoryLedger:
 
     def _divide(self) -> None:
         """Compute all targets anew, and wake the queries of joins that have to shrink."""
-        open_ = [each for each in self._accounts if not each.ended]
-        sizes = {id(each): self._sizes(each, len(open_)) for each in open_}
-        start = self.budget // (START * len(open_) or 1)
-        first = [
-            sizes[id(each)][0] if each.query.admitted else 0 if each.need is not None else start
-            for each in open_
+        joins = [each for each in self._accounts if not each.ended]
+        sizes = [self._sizes(each, len(joins)) for each in joins]
+        first = [self._first(each, size[0]) for each, size in zip(joins, sizes, strict=True)]
+        steps = [
+            (first, False),
+            ([max(0, least - had) for (least, _), had in zip(sizes, first, strict=True)], False),
+            ([full - least for least, full in sizes], False),
+            ([full for _, full in sizes], True),
         ]
-        then = [
-            0 if each.query.admitted else max(0, sizes[id(each)][0] - done)
-            for each, done in zip(open_, first, strict=True)
-        ]
-        more = [sizes[id(each)][1] - sizes[id(each)][0] for each in open_]
-        full = [sizes[id(each)][1] for each in open_]
-        left, targets = self.budget, [0] * len(open_)
-        for asked, fully in ((first, False), (then, False), (more, False), (full, True)):
-            given = divided(left, asked, fully)
-            left -= sum(given)
-            targets = [target + each for target, each in zip(targets, given, strict=True)]
-        for each in self._accounts:
-            each.target = 0
-        for each, target in zip(open_, targets, strict=True):
-            each.target = target
-        for each in self._accounts:
-            if each.target < each.used:
-                each.query.wake()
+        for account in self._accounts:
+            account.target = 0
+        left = self.budget
+        for asked, fully in steps:
+            parts = divided(left, asked, fully)
+            left -= sum(parts)
+            for account, part in zip(joins, parts, strict=True):
+                account.target += part
+        for account in self._accounts:
+            if account.target < account.used:
+                account.query.wake()
+
+    def _first(self, account: MemoryAccount, least: int) -> int:
+        """Return what a join gets before all others: its least need if its query is admitted, a
+        part of that if its need is not known."""
+        if account.query.admitted:
+            return least
+        return least // START if account.need is None else 0
 
     def _sizes(self, account: MemoryAccount, joins: int) -> tuple[int, int]:
         """Return the least and the full need of a join."""
@@ -206,7 +208,7 @@ class MemoryLedger:
             needs = [(each.title, each.need) for each in query.accounts]
             known = [(title, need) for title, need in needs if need is not None and need.certain]
             needed = sum(need.least for _, need in known)
-            others = (each for each in self._accounts if each.query is not query)
+            others = [each for each in self._accounts if each.query is not query and not each.ended]
             taken = sum(each.need.least for each in others if each.query.admitted and each.need)
             left = max(0, self.budget - taken)
             if not known or (needed <= left and len(known) < len(query.accounts)):

@@ -149,8 +149,8 @@ class EmbeddedEngine:
         if self._memory is None:
             return
         for vertex in self.vertices.values():
-            vertex.settle_memory()
-            self._schedule.run_from(vertex.outputs)
+            if vertex.settle_memory():
+                self._schedule.run_from(vertex.outputs)
         shortage = self._memory.judge()
         if shortage is not None:
             warnings.warn(shortage, StreamWarning, stacklevel=2)

@@ -182,15 +182,15 @@ class Vertex(Member):
             self._take_late_rows(*late)
         self.emit(results)
 
-    def settle_memory(self) -> None:
+    def settle_memory(self) -> bool:
         """Report the memory that is needed and used, take the share of the budget, and emit what
-        leaves because it is smaller."""
+        leaves because it is smaller; return whether something left."""
         if self._account is None:
-            return
+            return False
         results = self.settle_share(self._account)
-        if results:
-            self._meter()
-            self.emit(results)
+        self._meter()
+        self.emit(results)
+        return bool(results)
 
     def emit(self, elements: Iterable[Element]) -> None:
         """Put elements on all arcs that leave the vertex; rows of the result are delivered."""
