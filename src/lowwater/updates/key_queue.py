@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
+from lowwater.stream.element import END_OF_TIME, ENDED, MARK, Element, GroupPunctuation
 from lowwater.updates.key_lines import KeyLine
 from lowwater.updates.keys import Entry, KeyCell, key_bytes
 from lowwater.updates.options import Key, Updates
@@ -64,13 +64,16 @@ class LeastTimes:
 C = TypeVar("C", bound=KeyCell)
 
 
-def deletions(
+def report_of(
     ended: Sequence[tuple[Key, int]], names: Sequence[str], schema: Mapping[str, pl.DataType]
-) -> GroupPunctuation:
-    """Return the punctuation that reports deleted keys, each with its end in ticks."""
+) -> list[Element]:
+    """Return the punctuation that reports keys that have ended, each with its end in ticks; nothing
+    for no key."""
+    if not ended:
+        return []
     columns = {name: schema[name] for name in names} | {MARK: pl.Int64()}
     rows = [(*key, end) for key, end in ended]
-    return GroupPunctuation(GONE, pl.DataFrame(rows, columns, orient="row"))
+    return [GroupPunctuation(ENDED, pl.DataFrame(rows, columns, orient="row"))]
 
 
 class KeyExpiry(Generic[C]):

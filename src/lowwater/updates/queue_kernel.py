@@ -25,7 +25,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
 from lowwater.stream.time_domain import TimeDomain, clock_times
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.options import Updates
+from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.staleness import Account, Staleness, staleness_of
 
@@ -203,6 +203,23 @@ class QueueKernel(Kernel):
     @abstractmethod
     def _keys_of_queue(self) -> KeyQueue[Any]:
         """The keys of the queue."""
+
+    def pending(self, key: Key | None = None, *, delivered: bool = False) -> dict[Key, int]:
+        """Return the keys whose results do not show all updates, or one of them, each with the
+        arrival of the oldest update that they do not show, in clock nanoseconds.
+
+        With ``delivered`` the results of the portion that is worked on count as shown.
+        """
+        cells = self._keys_of_queue.cells
+        some = list(cells.values()) if key is None else [cells[key]] if key in cells else []
+        shown = {id(account) for account in self._in_work} if delivered else set()
+        found: dict[Key, int] = {}
+        for cell in some:
+            account = cell.account
+            oldest = account.unseen if id(account) in shown else account.application.oldest
+            if oldest is not None:
+                found[cell.key] = oldest
+        return found
 
     def staleness(self) -> Staleness:
         """Return the staleness of the results, on average and now."""

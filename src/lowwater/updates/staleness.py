@@ -114,12 +114,17 @@ class Account:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
             del self.behind[0]
-        self.queue.move(self.behind[0] if self.behind else None, now)
+        self.queue.move(self.unseen, now)
 
     def shown(self, now: int) -> None:
         """Count a result that shows all updates taken so far."""
         self.delivered += 1
-        self.application.move(self.behind[0] if self.behind else None, now)
+        self.application.move(self.unseen, now)
+
+    @property
+    def unseen(self) -> int | None:
+        """Arrival of the oldest update that was not taken; None if all were."""
+        return self.behind[0] if self.behind else None
 
     def areas(self, now: int) -> tuple[float, float]:
         """Return the integrals of application and queue staleness, in seconds squared."""

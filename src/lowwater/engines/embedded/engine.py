@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from lowwater.engines.answers import Answers, pending_of
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Arc, Totals, Vertex
@@ -20,12 +21,16 @@ from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.updates.answers import AnswerTable
+from lowwater.updates.options import Key
+from lowwater.updates.queue_kernel import QueueKernel
 
 CHUNK_ROWS = 65_536
 """The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
@@ -55,7 +60,9 @@ class EmbeddedEngine:
     ):
         self._clock, self._pace = clock, pace
         self.sink_call = SinkCall()
-        self.results = Results(plan, sink, clock, self.sink_call, keep_last)
+        self._shape = answer_shape(plan)
+        answers = None if self._shape is None else AnswerTable(self._shape)
+        self.results = Results(plan, sink, clock, self.sink_call, keep_last, answers)
         self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
@@ -122,6 +129,7 @@ class EmbeddedEngine:
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             self._sampler.serve()
+            self._sampler.answer_questions()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -239,6 +247,24 @@ class EmbeddedEngine:
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
+
+    def answers(self, key: Key | None) -> Answers:
+        """Return the newest answers of all update keys, or at least of one; any thread may call
+        this."""
+        return self._sampler.ask(self._clock.wake, lambda: self._answers(key))
+
+    def _answers(self, key: Key | None) -> Answers:
+        shape, table = self._shape, self.results.answers
+        assert shape is not None
+        assert table is not None
+        now = self._clock.now() if self._ended_at is None else self._ended_at
+        waiting = []
+        for each in shape.queues:
+            kernel = self.vertices[each.operator].kernel
+            assert isinstance(kernel, QueueKernel)
+            pending = kernel.pending(each.key_of(key), delivered=self.results.writing)
+            waiting.append((pending, each.order))
+        return Answers(table.copy(), pending_of(waiting, shape), now)
 
     @property
     def waiting_rows(self) -> int:

@@ -8,6 +8,7 @@ from typing import Self
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.answers import Answers
 from lowwater.engines.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import CHUNK_ROWS, EmbeddedEngine, ReadPace
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
@@ -16,6 +17,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
+from lowwater.updates.options import Key
 
 
 class EmbeddedRun(Run):
@@ -60,6 +62,9 @@ class EmbeddedRun(Run):
 
     def _late_rows(self, stream: str) -> pa.Table:
         return self._engine.side_output.rows(self._engine.feed(stream).intake).to_arrow()
+
+    def _answers(self, key: Key | None) -> Answers:
+        return self._engine.answers(key)
 
     def metrics(self) -> RunMetrics:
         """Return the metrics so far."""
