@@ -38,6 +38,7 @@ from lowwater.sources.replay import Replay
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
 from lowwater.updates.staleness import Staleness
+from lowwater.updates.targets import KEYS_MISSED
 
 BATCHES = 100
 """The number of batches that are kept, the same as Spark keeps."""
@@ -117,6 +118,7 @@ class Reports:
         self._rows_out = 0
         self._rows, self._bytes = PeakCounter(), PeakCounter()
         self.notes: list[str] = []
+        self._warned: set[str] = set()
 
     @property
     def unending(self) -> bool:
@@ -170,6 +172,7 @@ class Reports:
             for line in report.late:
                 self._streams[line.stream].late.add_lines([line])
         self._note_shortfalls()
+        self._note_missed_targets()
         for each in self._operators.values():
             each.end_batch()
         totals = self._operators.values()
@@ -185,6 +188,16 @@ class Reports:
             text = shortfall(found[FOUND], found[LOST], found[ACCURACY_ASKED], self.all_ended)
             if text is not None and (note := f"{title}: {text}") not in self.notes:
                 self.notes.append(note)
+
+    def _note_missed_targets(self) -> None:
+        """Warn, once for each operator, of keys that were staler than their targets."""
+        for title, operator in self._operators.items():
+            if title in self._warned or KEYS_MISSED not in operator.readings:
+                continue
+            found = operator.staleness
+            if found is not None and found.freshness is not None and found.freshness.missed:
+                self._warned.add(title)
+                self.notes.append(f"{title}: {found.freshness.warning()}")
 
     # ---- metrics ---------------------------------------------------------------------------
 
