@@ -23,12 +23,10 @@ from tests.unit.engine.scenes import SECOND
 BOUND = 20
 SCHEMA = {"at": pl.Float64, "ts": pl.Int64, "c": pl.String}
 SQL = (
-    "SELECT w, w + 10, c, count(*) FROM"
-    " (SELECT floor(ts / 10)::INT * 10 AS w, c FROM a) GROUP BY ALL"
+    "SELECT w, w + 2, c, count(*) FROM (SELECT floor(ts / 2)::INT * 2 AS w, c FROM a) GROUP BY ALL"
 )
-rows = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(0, BOUND), st.sampled_from("xy")), max_size=10
-)
+behind = st.sampled_from([0, 7, BOUND - 1, BOUND])
+rows = st.lists(st.tuples(st.integers(0, 60), behind, st.sampled_from("xy")), max_size=10)
 KEYS: dict[str, dict[str, Any]] = {
     "one": {},
     "channels": {"channel": "c", "channels": ["x", "y", "never"]},
@@ -57,7 +55,7 @@ def answered(sources: list[Any], idle: Any, options: dict[str, Any]) -> Stream:
         for at, each in enumerate(sources)
     ]
     union = streams[0].union(*streams[1:]) if len(streams) > 1 else streams[0]
-    return union.window(10).group_by("c").agg(n="count(*)")
+    return union.window(2).group_by("c").agg(n="count(*)")
 
 
 @given(
@@ -119,7 +117,7 @@ def test_on_spark_rows_below_the_clock_less_the_bound_are_late_and_no_others(
         for each, name in zip(sources, ("s0", "s1"), strict=True)
     ]
     both = streams[0] if alone else streams[0].union(streams[1])
-    counted = both.window(10).group_by("c").agg(n="count(*)")
+    counted = both.window(2).group_by("c").agg(n="count(*)")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         local = LocalSpark(counted, seed, buckets)
