@@ -24,7 +24,9 @@ class Clause:
     range: Span | None = None
     slide: Span | None = None
     session: Span | None = None
+    expire: Span | None = None
     attribute: exp.Expr | None = None
+    keys: tuple[exp.Expr, ...] | None = None
     closing: aggregate_builders.Closing = aggregate_builders.AT_ONCE
 
 
@@ -32,12 +34,16 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     """Return the parts of a window clause; refuse parts that do not go together."""
     parts = {
         name: _span(tree.args[name], values, text, name.upper())
-        for name in ("range", "slide", "session")
+        for name in ("range", "slide", "session", "expire")
         if tree.args.get(name) is not None
     }
-    if "session" in parts and len(parts) > 1:
+    keys = tree.args.get("partition_by")
+    if "session" in parts and (len(parts) > 1 or keys is not None):
         raise wrong(
-            "a SESSION window has neither RANGE nor SLIDE: it ends when rows stay away", text, tree
+            "a SESSION window has neither RANGE nor SLIDE nor PARTITION BY: it ends when rows stay"
+            " away",
+            text,
+            tree,
         )
     if "session" not in parts and "range" not in parts:
         raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
@@ -46,7 +52,8 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
         raise wrong("FLUSH, KEEP and TABLE belong to windows with a RANGE", text, tree)
     if "slide" in parts and parts["slide"].on_change:
         _check_on_change(tree, parts["range"], text)
-    return Clause(tree, attribute=tree.args.get("wa"), closing=closing, **parts)
+    by = tuple(keys.expressions) if keys is not None else None
+    return Clause(tree, attribute=tree.args.get("wa"), keys=by, closing=closing, **parts)
 
 
 def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
@@ -61,14 +68,15 @@ def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
         raise wrong(
             "SLIDE ON CHANGE goes with a RANGE of time, not of rows", text, tree.args["slide"]
         )
+    _refuse_closing(tree, "one with SLIDE ON CHANGE never does", text)
+
+
+def _refuse_closing(tree: exp.Expr, why: str, text: str) -> None:
+    """Refuse the parts that are about windows that close."""
     for part in ("flush", "keep", "table"):
         if tree.args.get(part) is not None:
-            raise wrong(
-                f"{part.upper()} is about windows that close; one with SLIDE ON CHANGE never does",
-                text,
-                tree.args[part],
-                tree,
-            )
+            told = f"{part.upper()} is about windows that close; {why}"
+            raise wrong(told, text, tree.args[part], tree)
 
 
 def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Closing:
@@ -131,6 +139,10 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
         return aggregate_builders.session(scope.node, _duration(clause.session), on)
     assert clause.range is not None
     rows, slide = clause.range.rows, clause.slide
+    if clause.keys is not None or (rows is None and slide is not None and slide.rows is not None):
+        return _last_rows(scope, clause, on)
+    if clause.expire is not None:
+        raise wrong("EXPIRE forgets keys; name them by PARTITION BY", scope.text, clause.tree)
     if rows is not None:
         if on is not None and on not in scope.node.progress:
             raise QueryError("a window of rows counts rows; leave WA out")
@@ -138,12 +150,47 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
             raise QueryError("RANGE counts rows, so SLIDE counts rows too: SLIDE 10 ROWS")
         step = slide.rows if slide is not None else None
         return aggregate_builders.window(scope.node, None, None, rows, step, None, clause.closing)
-    if slide is not None and slide.rows is not None:
-        raise QueryError("RANGE is a length of time, so SLIDE is one too")
     step_time = _duration(slide) if slide is not None else None
     return aggregate_builders.window(
         scope.node, _duration(clause.range), step_time, None, None, on, clause.closing
     )
+
+
+def _last_rows(scope: Scope, clause: Clause, on: str | None) -> aggregate_builders.Window:
+    """Return the window of the rows of each key."""
+    keys = None if clause.keys is None else list(keys_of(scope, clause))
+    if clause.expire is not None and clause.expire.rows is not None:
+        raise wrong("EXPIRE is a length of time", scope.text, clause.tree.args["expire"])
+    _refuse_closing(clause.tree, "those that slide by rows never do", scope.text)
+    assert clause.range is not None
+    slide, rows = clause.slide, clause.range.rows
+    if slide is not None and slide.rows is None:
+        raise QueryError(
+            "a window with PARTITION BY counts the rows of each key, so it slides by rows: SLIDE 1"
+            " ROW. Windows of time have GROUP BY"
+        )
+    return aggregate_builders.window(
+        scope.node,
+        _duration(clause.range) if rows is None else None,
+        None,
+        rows,
+        slide.rows if slide is not None else None,
+        on,
+        clause.closing,
+        keys,
+        _duration(clause.expire) if clause.expire is not None else None,
+    )
+
+
+def keys_of(scope: Scope, clause: Clause) -> dict[str, exp.Expr]:
+    """Return the columns that PARTITION BY names, each with its resolved tree."""
+    found: dict[str, exp.Expr] = {}
+    for tree in clause.keys or ():
+        resolved = scope.resolved(tree)
+        if not isinstance(resolved, exp.Column):
+            raise wrong("PARTITION BY names columns", scope.text, tree)
+        found[resolved.name] = resolved
+    return found
 
 
 def _without_window(node: exp.Expr) -> exp.Expr:
