@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
 from lowwater.errors import QueryError
 from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.plan.builders import aggregates as aggregate_builders
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.expressions import Formula, column_tree
 from lowwater.plan.sql import clauses
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item
@@ -27,6 +30,8 @@ class Clause:
     expire: Span | None = None
     attribute: exp.Expr | None = None
     keys: tuple[exp.Expr, ...] | None = None
+    on: str | None = None
+    """The window attribute as a column of the rows, if it is none that the query names."""
     closing: aggregate_builders.Closing = aggregate_builders.AT_ONCE
 
 
@@ -53,7 +58,7 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     if "slide" in parts and parts["slide"].on_change:
         _check_on_change(tree, parts["range"], text)
     by = tuple(keys.expressions) if keys is not None else None
-    return Clause(tree, attribute=tree.args.get("wa"), keys=by, closing=closing, **parts)
+    return Clause(tree, attribute=tree.args.get("wa"), keys=by, on=None, closing=closing, **parts)
 
 
 def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
@@ -129,7 +134,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
 
 def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
     """Return the window of an aggregate over the rows of a scope."""
-    on = None
+    on = clause.on
     if clause.attribute is not None:
         resolved = scope.resolved(clause.attribute)
         if not isinstance(resolved, exp.Column):
@@ -154,6 +159,23 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
     return aggregate_builders.window(
         scope.node, _duration(clause.range), step_time, None, None, on, clause.closing
     )
+
+
+def over_results(scope: Scope, clause: Clause, origin: str) -> Clause:
+    """Return the trailing window of a join as that of an aggregate over its results (Ordered §1):
+    it slides on change, over the time of a result, the greatest of its rows' times."""
+    stamps = scope.node.stamps
+    on = stamps[0]
+    if len(stamps) > 1:
+        numbers = (f"result_time{number or ''}" for number in count())
+        on = next(name for name in numbers if name not in scope.node.schema)
+        first, *others = map(column_tree, stamps)
+        time = Formula.of(exp.Greatest(this=first, expressions=others), scope.text, clause.tree)
+        with at(scope.text, clause.tree):
+            scope.node = row_builders.projected(
+                scope.node, (), {on: time}, keep=True, origin=origin
+            )
+    return replace(clause, on=on, slide=Span(on_change=True))
 
 
 def _last_rows(scope: Scope, clause: Clause, on: str | None) -> aggregate_builders.Window:
