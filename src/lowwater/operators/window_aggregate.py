@@ -60,9 +60,9 @@ class WindowAggregate(Reducer):
         self._time, self._domain = grouping.time, grouping.domain
         self._groups, self._aggregates = list(grouping.groups), grouping.aggregates
         self._state = WindowState(store, grouping, keep)
-        self._flush = flush
-        gradual = self._groups and not isinstance(flush, Immediate)
-        self._pending = PendingAnswers(self._window, flush) if gradual else None  # type: ignore[arg-type]
+        self._bound, self._pending = flush.bound(self._domain, self._window.slide), None
+        if self._groups and not isinstance(flush, Immediate):
+            self._pending = PendingAnswers(self._window, flush, self._bound)
         self._open_from = self._window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
         self._promised = self._open_from  # windows before this have answered
@@ -233,7 +233,7 @@ class WindowAggregate(Reducer):
         slide, range_ = self._window.slide, self._window.range
         first = mark if attribute == START else mark - range_
         first = -(-first // slide) * slide  # windows start on the grid
-        later = self._flush.within_windows * slide if self._pending is not None else 0
+        later = self._bound if self._pending is not None else 0
         return [Request(0, self._time, first - slide + range_ + later)]
 
     def marks(self) -> dict[str, int]:

@@ -66,6 +66,11 @@ class ChunkStore(Protocol):
     def round_trip(self) -> int:
         """Approximate nanoseconds to write a chunk out of memory and read it back."""
 
+    @property
+    def read_time(self) -> int:
+        """Nanoseconds that it lately took to read a chunk that was out of memory; 0 if it is not
+        known."""
+
 
 class MemoryStore:
     """Chunks in this process's memory."""
@@ -139,6 +144,11 @@ class MemoryStore:
 
     @property
     def round_trip(self) -> int:
+        """0: all chunks are in memory."""
+        return 0
+
+    @property
+    def read_time(self) -> int:
         """0: all chunks are in memory."""
         return 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from lowwater.engines.clock import average_time, stopwatch
 from lowwater.engines.spark.wire.message import packed, unpacked
 from lowwater.engines.spark.worker.cache import LEAST, LIMIT, ChunkCache
 from lowwater.state.index import ChunkIndex, ChunkKey
@@ -44,6 +45,7 @@ class SparkStore:
         self._gone: dict[ChunkKey, str] = {}
         self._chunks: dict[ChunkKey, Chunk] = {}
         self._aside: set[str] = set()
+        self._read: int = saved["read"] if saved else 0
 
     @property
     def rows(self) -> int:
@@ -81,7 +83,12 @@ class SparkStore:
             chunk = self._cache.get(self._slot, key, token)
             if chunk is not None:
                 return chunk
-        return unpacked(self._shelf.read(self._slot, key))
+        begun = stopwatch()
+        chunk = unpacked(self._shelf.read(self._slot, key))
+        if key.name in self._aside:
+            took = stopwatch() - begun
+            self._read = average_time(self._read, took) if self._read else took
+        return chunk
 
     def replace(self, key: ChunkKey, chunk: Chunk) -> None:
         """Put another chunk at an address that is in use."""
@@ -131,6 +138,12 @@ class SparkStore:
         """0: a chunk is read again in a later batch, which takes longer than any disk."""
         return 0
 
+    @property
+    def read_time(self) -> int:
+        """Nanoseconds that it lately took to read a chunk out of the cache from Spark's state; 0 if
+        none was read."""
+        return self._read
+
     def save(self) -> dict[str, Any]:
         """Write the chunks that changed and return the index as it is now."""
         for key, token in self._gone.items():
@@ -149,4 +162,4 @@ class SparkStore:
                 kept += size
         self._fresh.clear()
         self._gone.clear()
-        return {"index": self._index.entries, "sequence": self._index.sequence}
+        return {"index": self._index.entries, "sequence": self._index.sequence, "read": self._read}
