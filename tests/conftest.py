@@ -52,6 +52,7 @@ FULL = bool(os.environ.get("LOWWATER_FULL"))
 """Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
 ONLY_IN_FULL = (
     "test_cluster.py",
+    "test_newest_answers.py",
     "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",
     "test_state_of_a_changed_aggregate_is_refused",
     "test_connect.py",

@@ -51,6 +51,7 @@ from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -273,6 +274,8 @@ class BandJoin(Kernel):
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Purge the other side's rows of these groups; return what follows for the groups."""
+        if promise.attribute == ENDED:
+            return self._report_ended(port, promise)
         inside = self._inside[port]
         names = inside if port == 0 else {key: self._outside(key) for key in inside}
         if promise.attribute != self._shape.times[port] or not self._by:
@@ -292,6 +295,14 @@ class BandJoin(Kernel):
         if 1 - port in self._slowly:
             low = min(low, self._slowly[1 - port].left)
         return [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+
+    def _report_ended(self, port: int, promise: GroupPunctuation) -> list[Element]:
+        """Return the report that keys of an input have ended, with the names of left columns."""
+        left = {pair[port]: pair[0] for pair in self._shape.on}
+        if not set(promise.keys) <= set(left):
+            return []
+        names = {key: left[key] for key in promise.keys}
+        return [GroupPunctuation(ENDED, promise.marks.rename(names))]
 
     def _outside(self, key: str) -> str:
         """Return the right column that must equal a left one."""

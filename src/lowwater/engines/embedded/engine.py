@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from lowwater.engines.answers import Answers, pending_of
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Arc, Totals, Vertex
@@ -23,6 +24,7 @@ from lowwater.engines.embedded.timestamps import Timestamps
 from lowwater.engines.memory import QueryMemory
 from lowwater.errors import StreamWarning
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.late import LateRows
@@ -30,6 +32,9 @@ from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.updates.answers import AnswerTable
+from lowwater.updates.options import Key
+from lowwater.updates.queue_kernel import QueueKernel
 
 CHUNK_ROWS = 65_536
 """The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
@@ -60,7 +65,9 @@ class EmbeddedEngine:
     ):
         self._clock, self._pace, self._memory = clock, pace, memory
         self.sink_call = SinkCall()
-        self.results = Results(plan, sink, clock, self.sink_call, keep_last)
+        self._shape = answer_shape(plan)
+        answers = None if self._shape is None else AnswerTable(self._shape)
+        self.results = Results(plan, sink, clock, self.sink_call, keep_last, answers)
         self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
@@ -135,6 +142,7 @@ class EmbeddedEngine:
         while not self._stopped:
             self._sampler.serve()
             self._share_memory()
+            self._sampler.answer_questions()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -269,6 +277,24 @@ class EmbeddedEngine:
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
+
+    def answers(self, key: Key | None) -> Answers:
+        """Return the newest answers of all update keys, or at least of one; any thread may call
+        this."""
+        return self._sampler.ask(self._clock.wake, lambda: self._answers(key))
+
+    def _answers(self, key: Key | None) -> Answers:
+        shape, table = self._shape, self.results.answers
+        assert shape is not None
+        assert table is not None
+        now = self._clock.now() if self._ended_at is None else self._ended_at
+        waiting = []
+        for each in shape.queues:
+            kernel = self.vertices[each.operator].kernel
+            assert isinstance(kernel, QueueKernel)
+            pending = kernel.pending(each.key_of(key), delivered=self.results.writing)
+            waiting.append((pending, each.order))
+        return Answers(table.copy(), pending_of(waiting, shape), now)
 
     @property
     def waiting_rows(self) -> int:

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.admission import query_memory
+from lowwater.engines.answers import Answers
 from lowwater.engines.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import CHUNK_ROWS, EmbeddedEngine, ReadPace
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
@@ -17,6 +18,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
+from lowwater.updates.options import Key
 
 
 class EmbeddedRun(Run):
@@ -61,6 +63,9 @@ class EmbeddedRun(Run):
 
     def _late_rows(self, stream: str) -> pa.Table:
         return self._engine.side_output.rows(self._engine.feed(stream).intake).to_arrow()
+
+    def _answers(self, key: Key | None) -> Answers:
+        return self._engine.answers(key)
 
     def metrics(self) -> RunMetrics:
         """Return the metrics so far."""

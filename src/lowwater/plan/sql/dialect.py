@@ -276,7 +276,7 @@ class Parser(ClauseParser):
             self._raise_hinted(said, hint, token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
-        if kind == "length":
+        if kind == "length" or (kind == "targets" and not self._at_bracket_of_keys()):
             clause.set("length", self._parse_length())
         elif kind == "share":
             clause.set("share", self._parse_share())
@@ -285,6 +285,9 @@ class Parser(ClauseParser):
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
         return self._spanned(self.expression(clause), token)
+
+    def _at_bracket_of_keys(self) -> bool:
+        return bool(self._curr and self._curr.token_type == TokenType.L_PAREN)
 
     def _parse_row_condition(self, words: str) -> exp.Expr:
         token = self._curr
@@ -304,6 +307,8 @@ class Parser(ClauseParser):
             return self._parse_wrapped_csv(self._parse_option)
         if kind == "weights":
             return self._parse_wrapped_csv(self._parse_weight)
+        if kind == "targets":
+            return self._parse_wrapped_csv(self._parse_target)
         if kind == "words":
             return [self._parse_dashed(WORDS_OF[words])]
         text = kind == "text"

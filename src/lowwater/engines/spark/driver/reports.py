@@ -43,6 +43,7 @@ from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.size import spell_bytes
 from lowwater.updates.staleness import Staleness
+from lowwater.updates.targets import KEYS_MISSED
 
 BATCHES = 100
 """The number of batches that are kept, the same as Spark keeps."""
@@ -125,6 +126,7 @@ class Reports:
         self._rows_out = 0
         self._rows, self._bytes = PeakCounter(), PeakCounter()
         self.notes: list[str] = []
+        self._warned: set[str] = set()
 
     @property
     def unending(self) -> bool:
@@ -180,6 +182,7 @@ class Reports:
         self._note_shortfalls()
         if not self._judged:
             self._judge_memory()
+        self._note_missed_targets()
         for each in self._operators.values():
             each.end_batch()
         totals = self._operators.values()
@@ -236,6 +239,16 @@ class Reports:
             f" results are to be expected with that. Raise memory= (SET MEMORY) to"
             f" {spell_bytes(ceil(budget * part))}, or ask for a lower accuracy="
         )
+
+    def _note_missed_targets(self) -> None:
+        """Warn, once for each operator, of keys that were staler than their targets."""
+        for title, operator in self._operators.items():
+            if title in self._warned or KEYS_MISSED not in operator.readings:
+                continue
+            found = operator.staleness
+            if found is not None and found.freshness is not None and found.freshness.missed:
+                self._warned.add(title)
+                self.notes.append(f"{title}: {found.freshness.warning()}")
 
     # ---- metrics ---------------------------------------------------------------------------
 
