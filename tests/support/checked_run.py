@@ -33,6 +33,7 @@ from lowwater.state import store as store_module
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import (
     BEGINNING,
+    ENDED,
     MARK,
     Element,
     End,
@@ -74,6 +75,8 @@ class PromiseBook:
         title, keys = self._operator.title, list(promise.keys)
         assert promise.marks.height, f"{title} promised nothing of any group"
         assert not promise.marks.select(keys).is_duplicated().any(), f"{title}: {promise.marks}"
+        if promise.attribute == ENDED:  # a report about what left, no promise: a key may end again
+            return
         before = self._groups.get((promise.attribute, promise.keys), promise.marks.clear())
         both = promise.marks.join(before, on=keys, how="left", suffix="_before")
         back = both.filter(pl.col(MARK) < pl.col(f"{MARK}_before"))
