@@ -49,6 +49,7 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
         stale_after=(
             None if declared.stale_after is None else _length(declared.stale_after, "STALE AFTER")
         ),
+        ended=declared.ended,
     )
     if declared.updates is None:
         return found
@@ -58,6 +59,11 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
 
 def _contract(declared: Declared) -> Contract:
     within, column = declared.within, declared.punctuated
+    if declared.alone is not None and column is None:
+        raise QueryError(
+            clause("ALONE BY"),
+            " names the rows that are only a promise; add PUNCTUATED BY, the column of promises",
+        )
     if declared.unpromised is not None:
         if within is not None or column is not None or declared.learned is not None:
             raise QueryError(
@@ -78,7 +84,7 @@ def _contract(declared: Declared) -> Contract:
         if within is not None:
             said = "a stream is PUNCTUATED BY a column or WITHIN a length, not both"
             raise QueryError(said, about=clause("WITHIN"))
-        return Punctuated(column)
+        return Punctuated(column, declared.alone)
     if within is None:
         return Ordered()
     return WithinRows(within.rows) if within.rows is not None else Within(_length(within, "WITHIN"))

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.progress.contract import Contract
+from lowwater.progress.ended import ENDED
 from lowwater.progress.lateness import count_times
 from lowwater.progress.rows import JudgedRows
 from lowwater.progress.spec import StreamSpec
@@ -31,8 +32,11 @@ def digest_schema(spec: StreamSpec) -> dict[str, pl.DataType]:
     return {**keys, ATTRIBUTE: pl.String(), TIME: pl.Int64(), MARK: pl.Int64()}
 
 
-def digest(rows: JudgedRows) -> Chunk:
-    """Return the digest of some rows of a batch; rows that cannot be judged are left out."""
+def digest(rows: JudgedRows, ending: Chunk | None = None) -> Chunk:
+    """Return the digest of some rows of a batch; rows that cannot be judged are left out.
+
+    ``ending`` names the channels or groups that end in the batch, a row for each.
+    """
     spec, chunk, pure = rows.spec, rows.chunk, pl.Series(rows.pure)
     if not rows.usable.all():
         chunk, pure = chunk.filter(pl.Series(rows.usable)), pl.Series(rows.pure[rows.usable])
@@ -47,6 +51,9 @@ def digest(rows: JudgedRows) -> Chunk:
         else:
             part = _greatest_times(spec, timed, attribute, contract)
         parts.append(part.with_columns(pl.lit(attribute).alias(ATTRIBUTE)).select(columns))
+    if ending is not None and ending.height:
+        none = (pl.lit(BEGINNING, dtype=pl.Int64).alias(name) for name in (TIME, MARK))
+        parts.append(ending.with_columns(pl.lit(ENDED).alias(ATTRIBUTE), *none).select(columns))
     return pl.concat(parts)
 
 

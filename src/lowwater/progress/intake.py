@@ -11,7 +11,7 @@ No clock is read here: the engine passes the time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from lowwater.errors import OptionError
 from lowwater.progress.channel import Ticks
 from lowwater.progress.demand import Demand
 from lowwater.progress.digest import ATTRIBUTE, TIME, digest
+from lowwater.progress.ended import ENDED, EndedBefore
 from lowwater.progress.judgement import ChannelRows, Judgement, Mask
 from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.progress.marks import FrameMarks, MarksBefore, NamedMarks
@@ -86,6 +87,12 @@ class StreamIntake(Punctuator):
 
     def take_promise(self, promised: PromisedMarks) -> Promises:
         """Take a promise that the producer makes outside its rows; return what follows."""
+        if promised.name is not None and promised.name in self.ended_names:
+            self.side_output.warn_ended(promised.name)
+            return []
+        if promised.ends:
+            ends = self.end(self.ended_names.frame_of(promised.name))
+            return [*self.promises(), *ends]
         ((attribute, mark),) = promised.bounds.items()
         return self.promise(attribute, mark, promised.name)
 
@@ -117,7 +124,9 @@ class StreamIntake(Punctuator):
         return self.promises()
 
     def refuse_faults(self, rows: JudgedRows) -> None:
-        """Pass rows that cannot be judged to the side output."""
+        """Pass rows that cannot be judged, or come after an end, to the side output."""
+        if rows.over is not None and rows.over.any():
+            self.side_output.add_after_end(rows.chunk, rows.over)
         for fault in rows.faults:
             self.side_output.add_unusable(rows.chunk, fault.rows, fault.reason, fault.detail)
 
@@ -142,6 +151,40 @@ class StreamIntake(Punctuator):
 class Intake(StreamIntake):
     """Takes the rows of one source in, chunk by chunk, in arrival order."""
 
+    def parts(self, chunk: Chunk) -> Iterator[slice]:
+        """Yield the parts of a chunk that can be taken in at once, each when it is its turn.
+
+        A part ends before a row whose mark depends on an end in it: before the first row of a new
+        channel, which joins at the mark of the stream, or of one that begins anew.
+        """
+        start = 0
+        if not chunk.height:
+            yield slice(0, 0)
+        while start < chunk.height:
+            rest = chunk.slice(start)
+            found = self.ended_names.find(rest) if self._may_end(rest) else None
+            stop = rest.height if found is None else found.rows
+            if found is not None and found.first < stop:
+                stop = min(stop, self._first_new(rest, found.first))
+            yield slice(start, start + stop)
+            start += stop
+
+    def _may_end(self, chunk: Chunk) -> bool:
+        flag = self.spec.ended
+        return bool(self.ended_names) or (flag is not None and bool(chunk[flag].any()))
+
+    def _first_new(self, chunk: Chunk, after: int) -> int:
+        """Return the first row after another that a new channel begins with; past the end if none
+        does, or if a new one joins without a mark."""
+        trackers = [each for each in self.trackers.values() if each.linear]
+        keys = list(self.spec.key_columns)
+        if not trackers:
+            return chunk.height
+        first = chunk.select(keys).with_row_index("__row").group_by(keys).agg(pl.col("__row").min())
+        later = first.filter(pl.col("__row") > after).drop_nulls(keys)
+        new = ~trackers[0].knows(later.select(keys))
+        return int(later.filter(pl.Series(new))["__row"].min()) if new.any() else chunk.height  # type: ignore[arg-type]
+
     def take(
         self, chunk: Chunk, now: int, arrivals: Ticks | None = None, until: int | None = None
     ) -> IntakeResult:
@@ -153,12 +196,16 @@ class Intake(StreamIntake):
         """
         chunk = self.number(conform(self.spec, chunk, now, arrivals))
         came = chunk.height - int(pure_rows(self.spec, chunk).sum())
+        over = self.ended_names.find(chunk) if self._may_end(chunk) else None
         if self.spec.stamp == "external":
-            rows = self._judge(JudgedRows(self.spec, chunk), now)
+            rows = self._judge(
+                JudgedRows(self.spec, chunk, None if over is None else over.over), now
+            )
         else:  # a clock never goes back: nothing to judge
             rows = chunk
             self.promise_all((now if until is None else until) // 1_000)
-        promises = self.row_promises()
+        ends = self.end(over.keys) if over is not None else []
+        promises = [*self.row_promises(), *ends]
         return IntakeResult(rows, self.refused(), promises, came)
 
     def _judge(self, rows: JudgedRows, now: int) -> Chunk:
@@ -193,16 +240,39 @@ class BatchIntake(StreamIntake):
     """Takes the rows of one source in, batch by batch, where a batch has no order.
 
     For each batch: :meth:`digest` and :meth:`judge` its rows, in any number of parts and on any
-    process that has the marks before; then :meth:`absorb` all digests together.
+    process that has the marks before; then :meth:`absorb` all digests together. An end in a batch
+    holds after all rows of the batch.
     """
 
-    def marks_before(self) -> dict[str, MarksBefore]:
-        """Return, by attribute, the marks by which rows of the coming batch are judged."""
-        return {attribute: tracker.marks_before() for attribute, tracker in self.trackers.items()}
+    _ending: Chunk | None = None  # the channels that end with this batch
 
-    def marks_after(self) -> dict[str, NamedMarks | FrameMarks]:
+    def marks_before(self) -> dict[str, MarksBefore | EndedBefore]:
+        """Return, by attribute, the marks by which rows of the coming batch are judged; under
+        ``ENDED`` the names of the channels or groups that have ended."""
+        marks: dict[str, MarksBefore | EndedBefore] = {
+            attribute: tracker.marks_before() for attribute, tracker in self.trackers.items()
+        }
+        return marks | self._ended_before()
+
+    def marks_after(self) -> dict[str, NamedMarks | FrameMarks | EndedBefore]:
         """Return the marks that hold now, as values that can be sent to readers elsewhere."""
-        return {attribute: tracker.marks_after() for attribute, tracker in self.trackers.items()}
+        marks: dict[str, NamedMarks | FrameMarks | EndedBefore] = {
+            attribute: tracker.marks_after() for attribute, tracker in self.trackers.items()
+        }
+        return marks | self._ended_before()
+
+    def _ended_before(self) -> dict[str, EndedBefore]:
+        return {ENDED: self.ended_names.before} if self.spec.ended is not None else {}
+
+    def row_promises(self) -> Promises:
+        """Return the punctuation due after the rows of a batch, and after the ends in it."""
+        ends: Promises = []
+        if self._ending is not None:
+            first = next(iter(self.trackers.values()))  # the one furthest ahead ends last
+            order = np.argsort(first.marks_of(self._ending), kind="stable")
+            ends = self.end(self._ending[order])
+        self._ending = None
+        return [*super().row_promises(), *ends]
 
     def conform(self, chunk: Chunk, now: int, arrivals: Ticks | None = None) -> Chunk:
         """Return a chunk with its declared types; see :func:`~lowwater.progress.rows.conform`."""
@@ -212,10 +282,13 @@ class BatchIntake(StreamIntake):
         """Return the digest of a conformed chunk; None if its rows have no times of their own."""
         if self.spec.stamp != "external" or not self.trackers:
             return None
-        return digest(JudgedRows(self.spec, chunk))
+        return digest(JudgedRows(self.spec, chunk), self.ended_names.ending(chunk))
 
     def judge(
-        self, chunk: Chunk, before: Mapping[str, MarksBefore], leaps: dict[str, Chunk] | None = None
+        self,
+        chunk: Chunk,
+        before: Mapping[str, MarksBefore | EndedBefore],
+        leaps: dict[str, Chunk] | None = None,
     ) -> Chunk:
         """Return the rows of a conformed chunk that are not refused.
 
@@ -225,10 +298,14 @@ class BatchIntake(StreamIntake):
         chunk = self.number(chunk)
         if self.spec.stamp != "external":
             return chunk
-        rows = JudgedRows(self.spec, chunk)
+        ended = before.get(ENDED)
+        over = ended.of(chunk) if isinstance(ended, EndedBefore) else None
+        rows = JudgedRows(self.spec, chunk, over)
         self.refuse_faults(rows)
         keep = rows.timed
         for attribute, marks in before.items():
+            if isinstance(marks, EndedBefore):
+                continue
             times = rows.times(attribute)
             self.producer_marks(rows, attribute)
             far = self._far(chunk, attribute, (leaps or {}).get(attribute))
@@ -276,6 +353,11 @@ class BatchIntake(StreamIntake):
         leaps: dict[str, Chunk] = {}
         if found is None or not found.height:
             return leaps
+        if self.spec.ended is not None:
+            found = found.filter(~pl.Series(self.ended_names.before.of(found)))
+            keys = list(self.spec.key_columns)
+            ending = found.filter(pl.col(ATTRIBUTE) == ENDED).select(keys).unique().sort(keys)
+            self._ending = ending if ending.height else None
         for attribute, tracker in self.trackers.items():
             part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(MARK, TIME)
             before = self.shown_mark(attribute)

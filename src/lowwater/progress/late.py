@@ -28,6 +28,7 @@ NO_TIME = "no time"
 BAD_TIME = "time out of range"
 NO_CHANNEL = "no channel"
 AHEAD = "dated far ahead"
+AFTER_END = "after its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,26 @@ class SideOutput:
         if self._spec.late == "side":
             self._rows.append(rows)
 
+    def add_after_end(self, chunk: Chunk, over: Mask) -> None:
+        """Take the rows ``over`` of a chunk, whose channels or groups had ended before them."""
+        if self._spec.late == "fail":
+            row = int(np.flatnonzero(over)[0])
+            time, channel = chunk[self._spec.time][row], self._channel_of(chunk, row)
+            raise BrokenPromise(
+                f"{self._where(channel)}: a row with {self._spec.time} = {time} came, but the"
+                " producer had promised that no more would. late='side' writes such rows to the"
+                " side output",
+                stream=self._spec.name,
+                channel=channel,
+                time=time,
+                mark=None,
+            )
+        rows = chunk.filter(pl.Series(over)).with_columns(pl.lit(AFTER_END).alias(REASON))
+        for *names, count in rows.group_by(self._spec.key_columns).agg(pl.len()).iter_rows():
+            self._account.add(channel_name(names), AFTER_END, count, 0.0, 0.0)
+        if self._spec.late == "side":
+            self._rows.append(rows)
+
     def add_ahead(self, chunk: Chunk, attribute: str, leaps: Mask, marks: Ticks) -> None:
         """Take the rows ``leaps`` of a chunk, which are dated too far ahead."""
         jump = self._spec.jump
@@ -188,6 +209,12 @@ class SideOutput:
         if self._spec.late == "fail":
             raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
         warnings.warn(f"{message}, and they are ignored", StreamWarning, stacklevel=2)
+
+    def warn_ended(self, channel: Hashable) -> None:
+        """Report a promise for a channel or group that has ended; it is ignored."""
+        self._warn(
+            f"{self._where(channel)}: a promise was made for it after its end, and it is ignored"
+        )
 
     def warn_out_of_range(self, attribute: str, marks: int) -> None:
         """Count and report ``marks`` marks of a producer that are no times."""

@@ -14,16 +14,25 @@ import polars as pl
 
 from lowwater.progress.completeness import Completeness, combine
 from lowwater.progress.demand import Demand
+from lowwater.progress.ended import EndedNames
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.idle import EnablingRule, RequestQueue
 from lowwater.progress.marks import ChannelSummary
 from lowwater.progress.options import Every, OnDemand, Timer
-from lowwater.progress.spec import StreamSpec
+from lowwater.progress.spec import StreamSpec, channel_name
 from lowwater.progress.stale import StaleChannels
 from lowwater.progress.tracker import Tracker
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND, nanoseconds
-from lowwater.stream.element import BEGINNING, SEQUENCE, GroupPunctuation, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    SEQUENCE,
+    Chunk,
+    GroupPunctuation,
+    Punctuation,
+)
 from lowwater.stream.time_domain import TimeDomain
 
 Promises = list[Punctuation | GroupPunctuation]
@@ -67,6 +76,9 @@ class Punctuator:
             if spec.stamp != "latent" and spec.promises(attribute)
         }
         """The tracker of each attribute with marks."""
+        keys = {name: spec.row_schema[name] for name in spec.key_columns}
+        self.ended_names = EndedNames(keys, spec.ended)
+        """The channels or groups that ended last."""
         self._requests = (
             {attribute: RequestQueue(tracker) for attribute, tracker in self.trackers.items()}
             if self._grouped and isinstance(spec.idle, OnDemand)
@@ -157,6 +169,11 @@ class Punctuator:
         if requests := self._requests.get(attribute):
             requests.reschedule(self.trackers[attribute].moved)
 
+    def reschedule_names(self, attribute: str, keys: Chunk) -> None:
+        """Schedule the requests of some groups again."""
+        if requests := self._requests.get(attribute):
+            requests.reschedule([channel_name(parts) for parts in keys.rows()])
+
     def promise_all(self, mark: int) -> None:
         """Raise the marks of all attributes to at least ``mark``, in ticks."""
         for tracker in self.trackers.values():
@@ -201,6 +218,24 @@ class Punctuator:
         every = self._timed and isinstance(at_least, int)
         marks = self.trackers[attribute].take_group_marks(demand, whole, at_least, every)
         return [GroupPunctuation(attribute, *marks)] if marks else []
+
+    def end(self, keys: Chunk) -> Promises:
+        """Forget channels or groups that have ended; return the punctuation on groups that says so.
+
+        ``keys`` has a row for each. They no longer hold any mark.
+        """
+        if not keys.height:
+            return []
+        self.ended_names.add(keys)
+        promises: Promises = []
+        for attribute, tracker in self.trackers.items():
+            before = tracker.end(keys)
+            self.reschedule_names(attribute, keys)
+            if self._grouped and attribute in self._demands:
+                before = max(before, self._emitted.get(attribute, BEGINNING))
+                marks = keys.with_columns(pl.lit(END_OF_TIME, dtype=pl.Int64).alias(MARK))
+                promises.append(GroupPunctuation(attribute, marks, before))
+        return promises
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
@@ -267,6 +302,7 @@ class Punctuator:
             "sequence": self.sequence,
             "trackers": {name: tracker.snapshot() for name, tracker in self.trackers.items()},
             "emitted": dict(self._emitted),
+            "ended": self.ended_names.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -275,3 +311,4 @@ class Punctuator:
         for name, state in saved["trackers"].items():
             self.trackers[name].restore(state)
         self._emitted = dict(saved["emitted"])
+        self.ended_names.restore(saved["ended"])

@@ -94,15 +94,20 @@ class Fault:
 class JudgedRows:
     """A conformed chunk of a stream with times in its rows, and the rows of it that can be judged.
 
+    ``over`` is true for rows of a channel or group that has ended; None if there are none.
+
     Invariant: a row is *pure* (nothing but a producer's punctuation), or has a fault, or is one of
-    :attr:`timed`; never two of these, except that a pure row without a channel has a fault.
+    :attr:`timed`; never two of these, except that a pure row without a channel has a fault. Rows
+    after an end are none of these.
     """
 
-    def __init__(self, spec: StreamSpec, chunk: Chunk):
+    def __init__(self, spec: StreamSpec, chunk: Chunk, over: Mask | None = None):
         self.spec, self.chunk = spec, chunk
         self.pure = pure_rows(spec, chunk)
         self.faults: list[Fault] = []
-        self.usable: Mask = np.ones(chunk.height, dtype=bool)
+        self.over: Mask | None = None if over is None else over & ~self.pure
+        """Rows after the end of their channel or group; None if there are none."""
+        self.usable: Mask = np.ones(chunk.height, dtype=bool) if over is None else ~over
         """Rows without a fault: the timed ones and the pure ones."""
         self._find_faults()
 
@@ -161,8 +166,8 @@ class JudgedRows:
 
 
 def pure_rows(spec: StreamSpec, chunk: Chunk) -> Mask:
-    """Return the rows that are nothing but a producer's punctuation: those with a mark and a null
-    time, and those that a column marks as such."""
+    """Return the rows that are nothing but a producer's punctuation: those with a mark or an end
+    and a null time, and those that a column marks as such."""
     pure = np.zeros(chunk.height, dtype=bool)
     for attribute, contract in spec.contracts.items():
         if contract.mark_column is not None and chunk[attribute].null_count():
@@ -170,6 +175,8 @@ def pure_rows(spec: StreamSpec, chunk: Chunk) -> Mask:
             pure |= bare.to_numpy()
         if contract.alone_column is not None:
             pure |= chunk[contract.alone_column].fill_null(False).to_numpy()
+    if spec.ended is not None and chunk[spec.time].null_count():
+        pure |= (chunk[spec.time].is_null() & chunk[spec.ended].fill_null(False)).to_numpy()
     return pure
 
 

@@ -47,6 +47,7 @@ class StreamSpec:
     jump: Jump | None = None
     punctuate: Generation | None = None
     stale_after: Duration | None = None
+    ended: str | None = None
     domains: Mapping[str, TimeDomain] = field(init=False)
     """The time domain of each time column."""
 
@@ -87,6 +88,7 @@ class StreamSpec:
         self._check_unpromised(where)
         self._check_stamped(where)
         self._check_stale(where)
+        self._check_ended(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -115,6 +117,16 @@ class StreamSpec:
             )
         if nanoseconds(self.stale_after, f"{where}: stale_after=") <= 0:
             raise OptionError(f"{where}: stale_after= takes a length of time above zero")
+
+    def _check_ended(self, where: str) -> None:
+        if self.ended is None:
+            return
+        if not self.key_columns:
+            raise OptionError(
+                f"{where}: ended= says that a channel or group has ended, so it needs channel= or"
+                " groups=; the stream itself ends with its source"
+            )
+        self._check_truth(self.ended, "ended=")
 
     def _check_unpromised(self, where: str) -> None:
         """Raise if an option sets how promises are made and the contracts make none."""
@@ -205,9 +217,9 @@ class StreamSpec:
         if not self.key_columns:
             return words
         words = f"{words} per {', '.join(self.key_columns)}"
-        if self.stale_after is None:
-            return words
-        return f"{words}, stale after {self.stale_after}"
+        if self.stale_after is not None:
+            words = f"{words}, stale after {self.stale_after}"
+        return words if self.ended is None else f"{words}, ended by column {self.ended}"
 
     @property
     def row_schema(self) -> dict[str, pl.DataType]:

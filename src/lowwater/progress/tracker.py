@@ -25,6 +25,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
+from lowwater.progress.spec import channel_name
 from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
@@ -86,7 +87,7 @@ class Tracker:
         stale = self.stale
         if stale:
             holding = {name: each.mark for name, each in self._channels.items()}
-            return min(holding.keys() - stale, key=lambda name: holding[name])
+            return min(holding.keys() - stale or holding, key=lambda name: holding[name])
         return self._marks.slowest if self._channels else None
 
     @property
@@ -141,7 +142,7 @@ class Tracker:
     @property
     def joining(self) -> int:
         """The mark at which a channel that is not announced would join now."""
-        return self.promised if self._channels else self._floor
+        return self.promised
 
     def absorb(self, times: Ticks, marks: Ticks, rows: ChannelRows, now: int) -> Judgement:
         """Move the marks by the digest of a batch without order.
@@ -288,6 +289,30 @@ class Tracker:
         self._raise_floors(self._moved, mark)
         self._raise_stale()
 
+    def knows(self, keys: Chunk) -> NDArray[np.bool_]:
+        """Return which of some channels are known; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((name in self._channels for name in names), bool, keys.height)
+
+    def end(self, keys: Chunk) -> int:
+        """Forget channels that have ended, in this order; return the least mark in their last
+        punctuation.
+
+        If no channel is left, the mark of the stream stays at that of the last.
+        """
+        names = [channel_name(parts) for parts in keys.rows()]
+        before = min((self._emitted.pop(name, BEGINNING) for name in names), default=BEGINNING)
+        for name in names:
+            self._channels.pop(name, None)
+            self._seen.pop(name, None)
+            self._short.discard(name)
+            if self._stale is not None:
+                self._stale.forget(name)
+        self._moved = [name for name in self._moved if name in self._channels]
+        self._marks.remove(names)
+        self._raise_stale()
+        return before
+
     @property
     def moved(self) -> Sequence[Hashable]:
         """The channels that got the last rows or timestamps."""
@@ -296,6 +321,11 @@ class Tracker:
     def mark_of(self, name: Hashable) -> int:
         """Return the mark of one channel; ``BEGINNING`` if it is not known."""
         return self._channels[name].mark if name in self._channels else BEGINNING
+
+    def marks_of(self, keys: Chunk) -> Ticks:
+        """Return the marks of some channels; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((self.mark_of(name) for name in names), np.int64, keys.height)
 
     # ---- enabling timestamps ---------------------------------------------------------------
 

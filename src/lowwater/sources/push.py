@@ -125,7 +125,7 @@ class Push(Source, Reader):
             Name of a progressing column. Left out, the promise is on the main time:
             ``punctuate(10)``.
         ``value``
-            Bound on it, of the column's type.
+            Bound on it, of the column's type. Default: None, the first argument is the bound.
         ``channel``
             The channel that the promise is about, of a stream with ``channel=``. One that is not
             known yet is known from then on, and holds the mark of the stream. Default: None, the
@@ -135,15 +135,51 @@ class Push(Source, Reader):
             column; of several columns a tuple, or a mapping of columns to values. Default: None,
             the promise is about all rows.
         """
-        promise = ProducerPromise(self._bounds(attribute, value), channel, group)
+        bounds = self._bounds(attribute, value)
         if channel is not None and group is not None:
             raise OptionError("a promise is about a channel or a group: give channel= or group=")
+        self._promise(ProducerPromise(bounds, channel, group))
+
+    def _promise(self, promise: ProducerPromise) -> None:
         if self._check is not None:
             self._check(promise)
         with self._lock:
             self._refuse_if_over()
             self._events.append(promise)
         self._notify()
+
+    def end(self, *, channel: Any = None, group: Any = None) -> None:
+        """Promise that no more rows of a channel or group come: its answers leave, and nothing of
+        it is kept.
+
+        A row of it that comes all the same is refused, as long as its name is remembered: until at
+        least 1,000 others have ended.
+
+        >>> source = lw.push({"ts": pl.Int64, "device": pl.String})
+        >>> s = lw.stream(source, time="ts", groups="device")
+        >>> run = s.window("10 seconds").group_by("device").agg(n="count(*)").run()
+        >>> source.send([{"ts": 1, "device": "a"}, {"ts": 2, "device": "b"}])
+        >>> source.end(group="a")
+        >>> source.send({"ts": 3, "device": "a"})
+        >>> source.close()
+        >>> run.await_termination()
+        True
+        >>> run.results()["n"].to_pylist(), run.late_rows()["_reason"].to_pylist()
+        ([1, 1], ['after its end'])
+
+        ``channel``
+            The channel that has ended, of a stream with ``channel=``. It no longer holds the mark
+            of the stream. Default: None.
+        ``group``
+            The group that has ended, of a stream with ``groups=``, named as in ``punctuate``.
+            Default: None.
+        """
+        if (channel is None) == (group is None):
+            raise OptionError(
+                "end(...) takes the channel or group that has ended: channel='a' or group='a'; the"
+                " stream itself ends by close()"
+            )
+        self._promise(ProducerPromise((), channel, group, ends=True))
 
     def _bounds(self, attribute: Any, value: Any) -> tuple[tuple[str | None, object], ...]:
         """Return the bounds of a promise by column; the column None is the main time."""

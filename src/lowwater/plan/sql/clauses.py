@@ -92,6 +92,8 @@ STREAM_CLAUSES = {
     "RATE": "length",
     "DELAY": "length",
     "PUNCTUATED BY": "columns",
+    "ALONE BY": "columns",
+    "ENDED BY": "columns",
     "PER CHANNEL": "columns",
     "PER GROUP": "columns",
     "IDLE ON DEMAND": "nothing",

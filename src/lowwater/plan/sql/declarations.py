@@ -60,6 +60,8 @@ class Declared:
     """The unit of integers in the time column: s, ms, us or ns."""
     within: Span | None = None
     punctuated: str | None = None
+    alone: str | None = None
+    ended: str | None = None
     learned: float | None = None
     unpromised: Unpromised | None = None
     channel: tuple[str, ...] = ()
@@ -85,6 +87,8 @@ _FIELDS = {
     "UNIT": "unit",
     "WITHIN": "within",
     "PUNCTUATED BY": "punctuated",
+    "ALONE BY": "alone",
+    "ENDED BY": "ended",
     "LEARNED": "learned",
     "UNPROMISED": "unpromised",
     "PER CHANNEL": "channel",
@@ -166,7 +170,7 @@ def _value(
     listed = _listed(clause, columns, text)
     if name in ("PER CHANNEL", "PER GROUP"):
         return listed
-    if name in ("ORDERED BY", "ON", "PUNCTUATED BY") and len(listed) != 1:
+    if name in ("ORDERED BY", "ON", "PUNCTUATED BY", "ALONE BY", "ENDED BY") and len(listed) != 1:
         raise wrong(f"{name} names one column", text, clause)
     return listed[0] if listed else True
 
