@@ -89,6 +89,8 @@ ROTATING = {
     "test_groups_of_two_inputs_end_each_for_itself": 6,
     "test_on_spark_what_ends_is_answered_once": 9,
     "test_on_spark_groups_of_two_inputs_end_each_for_itself": 6,
+    "test_answers_and_late_rows_follow_from_the_promises_in_rows": 4,
+    "test_on_spark_promises_in_rows_hold_from_the_next_batch_on": 4,
     "test_state_is_no_larger_however_many_groups_came_and_ended": 10,
     "test_on_spark_state_is_no_larger_either": 4,
 }

@@ -53,6 +53,8 @@ class World:
     """Groups that come and end, with a row or without."""
     parting: lw.Stream
     """The same as channels."""
+    paired: lw.Stream
+    """Two times; the producer promises one of the two, sometimes in a row that is marked so."""
     gap: lw.Stream
     """In order, with a silence of three days in the middle."""
     days: lw.Stream
@@ -194,6 +196,21 @@ def _leaving(seed: int) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
+def _paired(seed: int) -> pl.DataFrame:
+    """Two times near each other; now and then bounds of which all later rows satisfy one."""
+    chance = random.Random(seed)
+    rows = [(at // 3 + chance.randint(0, 6), at // 3 + chance.randint(0, 6)) for at in range(120)]
+    found: list[tuple[int, int, int | None, int | None, bool]] = []
+    for at, (one, two) in enumerate(rows):
+        found.append((one, two, None, None, False))
+        if at % 4 == 3:
+            first = at // 3
+            second = min((b for a, b in rows[at + 1 :] if a < first), default=first)
+            found.append((0, 0, first, min(second, first), True))
+    schema = dict.fromkeys(("one", "two", "from_one", "from_two"), pl.Int64())
+    return pl.DataFrame(found, schema=schema | {"only": pl.Boolean()}, orient="row")
+
+
 def _typed(seed: int) -> pl.DataFrame:
     chance = random.Random(seed)
     values: dict[str, tuple[pl.DataType, list[Any]]] = {
@@ -239,6 +256,7 @@ def world() -> World:
     ticks = _numbers(6, 180)
     told = _told(8)
     leaving = _leaving(12)
+    paired = _paired(13)
     gap = _numbers(9, 90).with_columns(
         ts=pl.when(pl.col("ts") < 15).then("ts").otherwise(pl.col("ts") + 3 * 86_400)
     )
@@ -276,6 +294,15 @@ def world() -> World:
         told=_stream("told", told, progress=lw.punctuated("mark")),
         leaving=_stream("leaving", leaving, groups="g", ended="gone"),
         parting=_stream("parting", leaving, channel="g", ended="gone"),
+        paired=_stream(
+            "paired",
+            paired,
+            time="one",
+            progress={
+                "one": lw.punctuated("from_one", alone="only", jointly=True),
+                "two": lw.punctuated("from_two", alone="only", jointly=True),
+            },
+        ),
         gap=_stream("gap", gap, jump=lw.jump("1 day")),
         days=_stream("days", days, time="day"),
         floats=_stream(
@@ -298,6 +325,7 @@ def world() -> World:
             "told": told.filter(pl.col("ts").is_not_null()),
             "leaving": leaving.filter(pl.col("ts").is_not_null()),
             "parting": leaving.filter(pl.col("ts").is_not_null()),
+            "paired": paired.filter(~pl.col("only")),
             "gap": gap,
             "days": days,
             "floats": floats,

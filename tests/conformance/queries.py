@@ -924,6 +924,11 @@ def windows_over_channels_that_end(w: World) -> lw.Stream:
     return w.parting.window(10).agg(n="count(*)")
 
 
+@case("SELECT one, two, count(*) FROM paired GROUP BY ALL", buckets=3)
+def groups_of_times_that_are_promised_jointly(w: World) -> lw.Stream:
+    return w.paired.group_by("one", "two").agg(n="count(*)")
+
+
 @case(f"SELECT ws, we, k, count(*) FROM {windows('told', 10)} GROUP BY ALL", BOTH)
 def told_by_the_producer(w: World) -> lw.Stream:
     return w.told.window(10).group_by("k").agg(n="count(*)")

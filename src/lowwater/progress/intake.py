@@ -20,17 +20,20 @@ import polars as pl
 from lowwater.errors import OptionError
 from lowwater.progress.channel import Ticks
 from lowwater.progress.demand import Demand
-from lowwater.progress.digest import ATTRIBUTE, TIME, digest
+from lowwater.progress.digest import ATTRIBUTE, BOUNDS, TIME, digest
 from lowwater.progress.ended import ENDED, EndedBefore
+from lowwater.progress.group_tracker import GroupTracker
+from lowwater.progress.joint import JOINT, Attributes, JointBefore
 from lowwater.progress.judgement import ChannelRows, Judgement, Mask
 from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.progress.marks import FrameMarks, MarksBefore, NamedMarks
 from lowwater.progress.producer import PromisedMarks
 from lowwater.progress.punctuator import Promises, Punctuator
 from lowwater.progress.rows import JudgedRows, conform, pure_rows
-from lowwater.progress.spec import StreamSpec
+from lowwater.progress.spec import StreamSpec, channel_name
+from lowwater.progress.tracker import Tracker
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import MARK, SEQUENCE, Chunk
+from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, Chunk
 
 
 @dataclass(slots=True)
@@ -93,6 +96,8 @@ class StreamIntake(Punctuator):
         if promised.ends:
             ends = self.end(self.ended_names.frame_of(promised.name))
             return [*self.promises(), *ends]
+        if len(promised.bounds) > 1:
+            return self._promise_jointly(promised)
         ((attribute, mark),) = promised.bounds.items()
         return self.promise(attribute, mark, promised.name)
 
@@ -101,14 +106,7 @@ class StreamIntake(Punctuator):
 
         ``name`` is the channel or group; None for all of them. One that is not known is announced.
         """
-        tracker = self.trackers.get(attribute)
-        if tracker is None:
-            why = f"; it makes promises on {', '.join(self.trackers)}"
-            if self.spec.stamp == "latent":
-                why = ", because its timestamps are latent"
-            elif not self.trackers:
-                why = ", because it is declared with lw.unpromised()"
-            raise OptionError(f"stream {self.spec.name!r} makes no promises on {attribute!r}{why}")
+        tracker = self._tracker_of(attribute)
         if name is None:
             if mark < tracker.mark:
                 self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
@@ -122,6 +120,42 @@ class StreamIntake(Punctuator):
         tracker.promise_one(name, mark)
         self.reschedule(attribute)
         return self.promises()
+
+    def _tracker_of(self, attribute: str) -> Tracker | GroupTracker:
+        """Return the tracker of an attribute; raise an error if nothing is promised on it."""
+        tracker = self.trackers.get(attribute)
+        if tracker is None:
+            why = f"; it makes promises on {', '.join(self.trackers)}"
+            if self.spec.stamp == "latent":
+                why = ", because its timestamps are latent"
+            elif not self.trackers:
+                why = ", because it is declared with lw.unpromised()"
+            raise OptionError(f"stream {self.spec.name!r} makes no promises on {attribute!r}{why}")
+        return tracker
+
+    def _promise_jointly(self, promised: PromisedMarks) -> Promises:
+        """Take a joint promise that the producer makes outside its rows."""
+        for attribute in promised.bounds:
+            self._tracker_of(attribute)
+        attributes = tuple(sorted(promised.bounds))
+        bounds = tuple(promised.bounds[name] for name in attributes)
+        if promised.name is None:
+            ignored = self.joint.promise_all(attributes, bounds, self.channel_names)
+        else:
+            for each in self.trackers.values():
+                each.announce(promised.name)
+            ignored = self.joint.take(attributes, bounds, [promised.name])
+        self.warn_jointly_backward(attributes, ignored)
+        return self.promises()
+
+    def warn_jointly_backward(self, attributes: Attributes, ignored: int) -> None:
+        """Warn of joint promises that would have set a bound back."""
+        if ignored:
+            whole = self.joint.promised(self.channel_names).get(attributes)
+            domains = (self.spec.domains[name] for name in attributes)
+            shown = [each.show(b) for each, b in zip(domains, whole or (), strict=False)]
+            held = " or ".join(map(str, shown)) or "none for the whole stream"
+            self.side_output.warn_backward(" or ".join(attributes), ignored, held)
 
     def refuse_faults(self, rows: JudgedRows) -> None:
         """Pass rows that cannot be judged, or come after an end, to the side output."""
@@ -164,10 +198,21 @@ class Intake(StreamIntake):
             rest = chunk.slice(start)
             found = self.ended_names.find(rest) if self._may_end(rest) else None
             stop = rest.height if found is None else found.rows
-            if found is not None and found.first < stop:
-                stop = min(stop, self._first_new(rest, found.first))
+            first = self._first_joint(rest, stop if found is None else found.first)
+            if first < stop:
+                stop = min(stop, self._first_new(rest, first))
             yield slice(start, start + stop)
             start += stop
+
+    def _first_joint(self, chunk: Chunk, before: int) -> int:
+        """Return the first row that promises jointly, if it is before a row; else that row."""
+        names = self.spec.joint if self.spec.channel else ()
+        marks = [self.spec.contracts[name].mark_column for name in names]
+        if not marks:
+            return before
+        many = pl.sum_horizontal(pl.col(each).is_not_null() for each in marks if each) > 1
+        first = chunk.select(many.arg_max().alias("first"), many.any().alias("any")).row(0)
+        return min(before, first[0]) if first[1] else before
 
     def _may_end(self, chunk: Chunk) -> bool:
         flag = self.spec.ended
@@ -233,7 +278,18 @@ class Intake(StreamIntake):
                     self.side_output.warn_backward(attribute, judged.backward, held)
                 self.side_output.add_judged(chunk, attribute, times, judged, keep)
                 self.warn_stale(attribute)
+            if self.joint or self.spec.joint:
+                self._judge_jointly(rows, order, keep)
         return chunk if keep.all() else chunk.filter(pl.Series(keep))
+
+    def _judge_jointly(self, rows: JudgedRows, order: ChannelRows, keep: Mask) -> None:
+        """Take the joint promises in rows; ``keep`` becomes false for the rows that break one."""
+        times = {name: rows.times(name) for name in self.trackers}
+        found = list(self.joint.observe(times, rows.joint_promises(), order))
+        for attributes, late, before, ignored in found:
+            self.side_output.add_broken(rows.chunk, attributes[0], times, before, late, keep)
+            self.warn_jointly_backward(attributes, ignored)
+        self.joint.promised(self.channel_names)
 
 
 class BatchIntake(StreamIntake):
@@ -246,23 +302,26 @@ class BatchIntake(StreamIntake):
 
     _ending: Chunk | None = None  # the channels that end with this batch
 
-    def marks_before(self) -> dict[str, MarksBefore | EndedBefore]:
+    def marks_before(self) -> dict[str, MarksBefore | EndedBefore | JointBefore]:
         """Return, by attribute, the marks by which rows of the coming batch are judged; under
         ``ENDED`` the names of the channels or groups that have ended."""
-        marks: dict[str, MarksBefore | EndedBefore] = {
+        marks: dict[str, MarksBefore | EndedBefore | JointBefore] = {
             attribute: tracker.marks_before() for attribute, tracker in self.trackers.items()
         }
-        return marks | self._ended_before()
+        return marks | self._ended_before() | self._joint_before()
 
-    def marks_after(self) -> dict[str, NamedMarks | FrameMarks | EndedBefore]:
+    def marks_after(self) -> dict[str, NamedMarks | FrameMarks | EndedBefore | JointBefore]:
         """Return the marks that hold now, as values that can be sent to readers elsewhere."""
-        marks: dict[str, NamedMarks | FrameMarks | EndedBefore] = {
+        marks: dict[str, NamedMarks | FrameMarks | EndedBefore | JointBefore] = {
             attribute: tracker.marks_after() for attribute, tracker in self.trackers.items()
         }
-        return marks | self._ended_before()
+        return marks | self._ended_before() | self._joint_before()
 
     def _ended_before(self) -> dict[str, EndedBefore]:
         return {ENDED: self.ended_names.before} if self.spec.ended is not None else {}
+
+    def _joint_before(self) -> dict[str, JointBefore]:
+        return {JOINT: self.joint.before} if self.spec.joint else {}
 
     def row_promises(self) -> Promises:
         """Return the punctuation due after the rows of a batch, and after the ends in it."""
@@ -287,7 +346,7 @@ class BatchIntake(StreamIntake):
     def judge(
         self,
         chunk: Chunk,
-        before: Mapping[str, MarksBefore | EndedBefore],
+        before: Mapping[str, MarksBefore | EndedBefore | JointBefore],
         leaps: dict[str, Chunk] | None = None,
     ) -> Chunk:
         """Return the rows of a conformed chunk that are not refused.
@@ -304,7 +363,7 @@ class BatchIntake(StreamIntake):
         self.refuse_faults(rows)
         keep = rows.timed
         for attribute, marks in before.items():
-            if isinstance(marks, EndedBefore):
+            if isinstance(marks, EndedBefore | JointBefore):
                 continue
             times = rows.times(attribute)
             self.producer_marks(rows, attribute)
@@ -315,6 +374,12 @@ class BatchIntake(StreamIntake):
                 far = np.zeros(len(times), bool)
             judged = Judgement(self._marks_of(chunk, marks), far)
             self.side_output.add_judged(chunk, attribute, times, judged, keep)
+        joint = before.get(JOINT)
+        if isinstance(joint, JointBefore) and joint.sets:
+            every = {name: rows.times(name) for name in self.trackers}
+            order = ChannelRows.of(chunk, self.spec.key_columns, keep)
+            for attribute, late, bounds in joint.late(every, order):
+                self.side_output.add_broken(chunk, attribute, every, bounds, late, keep)
         return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
     def _marks_of(self, chunk: Chunk, marks: MarksBefore) -> Ticks:
@@ -358,6 +423,8 @@ class BatchIntake(StreamIntake):
             keys = list(self.spec.key_columns)
             ending = found.filter(pl.col(ATTRIBUTE) == ENDED).select(keys).unique().sort(keys)
             self._ending = ending if ending.height else None
+        if self.spec.joint:
+            self._absorb_joint(found.filter(pl.col(ATTRIBUTE) == JOINT))
         for attribute, tracker in self.trackers.items():
             part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(MARK, TIME)
             before = self.shown_mark(attribute)
@@ -374,6 +441,22 @@ class BatchIntake(StreamIntake):
                 far = part.filter(pl.Series(judged.leaps))
                 leaps[attribute] = far.select(*self.spec.key_columns, TIME)
         return leaps
+
+    def _absorb_joint(self, found: Chunk) -> None:
+        """Take the joint promises of a batch, in ascending order of their bounds."""
+        names, ignored = self.spec.joint, dict[Attributes, int]()
+        keys = found.select(self.spec.key_columns).rows() if self.spec.key_columns else None
+        sent = [
+            (bounds, None if keys is None else channel_name(keys[at]))
+            for at, bounds in enumerate(found[BOUNDS].to_list())
+        ]
+        for bounds, name in sorted(sent, key=lambda each: [b or BEGINNING for b in each[0]]):
+            made = {n: b for n, b in sorted(zip(names, bounds, strict=True)) if b is not None}
+            attributes = tuple(made)
+            back = self.joint.take(attributes, tuple(made.values()), [name])
+            ignored[attributes] = ignored.get(attributes, 0) + back
+        for attributes, many in ignored.items():
+            self.warn_jointly_backward(attributes, many)
 
 
 def _first(mask: Mask) -> int:

@@ -8,7 +8,7 @@ query. They are counted by channel and reason in any case.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,6 +136,25 @@ class SideOutput:
         if late.any():
             self.add_late(chunk, attribute, times, judged.before, late)
             keep &= ~late
+
+    def add_broken(
+        self,
+        chunk: Chunk,
+        attribute: str,
+        times: Mapping[str, Ticks],
+        marks: Ticks,
+        late: Mask,
+        keep: Mask,
+    ) -> None:
+        """Take the rows ``late`` of a chunk, which break a joint promise.
+
+        ``attribute`` is the first that the promise is on, and ``marks`` are the bounds on it.
+        ``keep`` is true for the rows to look at; it becomes false for those that are taken.
+        """
+        found = late & keep
+        if found.any():
+            self.add_late(chunk, attribute, times[attribute], marks, found)
+            keep &= ~found
 
     def add_late(
         self, chunk: Chunk, attribute: str, times: Ticks, marks: Ticks, late: Mask

@@ -52,6 +52,11 @@ def resolve(spec: StreamSpec, promise: ProducerPromise) -> PromisedMarks:
     for column, value in promise.bounds:
         attribute = spec.time if column is None else column
         bounds[attribute] = _ticks(spec, attribute, value)
+    if len(bounds) > 1 and promise.group is not None:
+        raise OptionError(
+            f"stream {spec.name!r}: a joint promise is of the stream or of a channel; promise each"
+            " column of the group by itself: punctuate('ts', 10, group=...)"
+        )
     return PromisedMarks(bounds, _name(spec, promise), promise.ends)
 
 

@@ -17,6 +17,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.ended import EndedNames
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.idle import EnablingRule, RequestQueue
+from lowwater.progress.joint import Attributes, Bounds, JointMarks
 from lowwater.progress.marks import ChannelSummary
 from lowwater.progress.options import Every, OnDemand, Timer
 from lowwater.progress.spec import StreamSpec, channel_name
@@ -77,6 +78,9 @@ class Punctuator:
         }
         """The tracker of each attribute with marks."""
         keys = {name: spec.row_schema[name] for name in spec.key_columns}
+        self.joint = JointMarks()
+        """The joint promises of the producer."""
+        self._joint: dict[Attributes, Bounds] = {}  # the last joint punctuation
         self.ended_names = EndedNames(keys, spec.ended)
         """The channels or groups that ended last."""
         self._requests = (
@@ -187,6 +191,27 @@ class Punctuator:
         for attribute, tracker in self.trackers.items():
             due += self._punctuate(attribute, tracker.promised)
             due += self._punctuate_groups(attribute)
+        return [*due, *self._punctuate_jointly()] if self.joint else due
+
+    @property
+    def channel_names(self) -> list[Hashable]:
+        """The channels whose joint promises are those of the stream."""
+        first = next(iter(self.trackers.values()), None)
+        return first.names if isinstance(first, Tracker) and not self._grouped else []
+
+    def _punctuate_jointly(self) -> Promises:
+        """Return the joint punctuation that is new, and on attributes that consumers use."""
+        due: Promises = []
+        for attributes, bounds in self.joint.promised(self.channel_names).items():
+            demands = [self._demands.get(name) for name in attributes]
+            useful = tuple(
+                demand.round_down(bound) if demand is not None else BEGINNING
+                for demand, bound in zip(demands, bounds, strict=True)
+            )
+            promise = Punctuation(tuple(zip(attributes, useful, strict=True)))
+            if BEGINNING not in useful and promise.goes_beyond(self._joint.get(attributes)):
+                self._joint[attributes] = useful
+                due.append(Punctuation.jointly(dict(promise.bounds)))
         return due
 
     def row_promises(self) -> Promises:
@@ -227,6 +252,7 @@ class Punctuator:
         if not keys.height:
             return []
         self.ended_names.add(keys)
+        self.joint.end(channel_name(parts) for parts in keys.rows())
         promises: Promises = []
         for attribute, tracker in self.trackers.items():
             before = tracker.end(keys)
@@ -303,6 +329,7 @@ class Punctuator:
             "trackers": {name: tracker.snapshot() for name, tracker in self.trackers.items()},
             "emitted": dict(self._emitted),
             "ended": self.ended_names.snapshot(),
+            "joint": (self.joint.snapshot(), dict(self._joint)),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -312,3 +339,5 @@ class Punctuator:
             self.trackers[name].restore(state)
         self._emitted = dict(saved["emitted"])
         self.ended_names.restore(saved["ended"])
+        marks, self._joint = saved["joint"]
+        self.joint.restore(marks)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lowwater.errors import BadInput
 from lowwater.progress.channel import Ticks
+from lowwater.progress.joint import JointRows
 from lowwater.progress.judgement import Mask
 from lowwater.progress.late import BAD_TIME, NO_CHANNEL, NO_TIME
 from lowwater.progress.spec import StreamSpec
@@ -148,11 +149,41 @@ class JudgedRows:
         return times if timed.all() else np.where(timed, times, END_OF_TIME)
 
     def producer_marks(self, attribute: str) -> tuple[Ticks, int] | None:
-        """Return the marks the producer sent with each row; None if it sends none.
+        """Return the marks the producer sent with each row, each a promise by itself; None if it
+        sends none.
 
         The marks are ticks, ``BEGINNING`` in rows without a mark. The second value is the number
         of marks that are out of range; they count as no mark.
         """
+        found = self._marks(attribute)
+        if found is None or not self.spec.contracts[attribute].joins_marks:
+            return found
+        marks, strange = found
+        alone = self._joint_marks().sum(axis=0) < 2
+        return np.where(alone, marks, BEGINNING), strange
+
+    def _joint_marks(self) -> NDArray[np.bool_]:
+        """Return, by attribute and row, whether the row has a mark that may be one of several."""
+        marks = [self._marks(name) for name in self.spec.joint]
+        return np.array([each[0] > BEGINNING for each in marks if each is not None])
+
+    def joint_promises(self) -> list[JointRows]:
+        """Return the rows that promise several attributes jointly."""
+        names = self.spec.joint
+        if not names:
+            return []
+        there = self._joint_marks() & self.usable
+        found = []
+        for pattern in np.unique(there[:, there.sum(axis=0) > 1], axis=1).T:
+            used = (name for name, given in zip(names, pattern, strict=True) if given)
+            attributes = tuple(sorted(used))
+            rows: Mask = (there == pattern[:, None]).all(axis=0)
+            bounds = {name: each[0] for name in attributes if (each := self._marks(name))}
+            found.append(JointRows(attributes, rows, bounds))
+        return found
+
+    def _marks(self, attribute: str) -> tuple[Ticks, int] | None:
+        """Return the marks in the column of an attribute; None if there is no such column."""
         column = self.spec.contracts[attribute].mark_column
         if column is None:
             return None

@@ -89,6 +89,7 @@ class StreamSpec:
         self._check_stamped(where)
         self._check_stale(where)
         self._check_ended(where)
+        self._check_joint(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -127,6 +128,24 @@ class StreamSpec:
                 " groups=; the stream itself ends with its source"
             )
         self._check_truth(self.ended, "ended=")
+
+    def _check_joint(self, where: str) -> None:
+        """Raise if marks that are promised jointly are on one column, or have no meaning."""
+        joint = self.joint
+        if not joint:
+            return
+        if len(joint) == 1:
+            raise OptionError(
+                f"{where}: jointly=True is for marks on two columns or more, and only {joint[0]!r}"
+                " is declared so; declare another column so, or leave jointly= out"
+            )
+        for option in ("groups", "stale_after"):
+            if getattr(self, option):
+                raise OptionError(
+                    f"{where}: a joint promise is about the stream or a channel, which {option}="
+                    f" does not go with; leave {option}= out, or promise each column by itself"
+                    " without jointly=True"
+                )
 
     def _check_unpromised(self, where: str) -> None:
         """Raise if an option sets how promises are made and the contracts make none."""
@@ -202,6 +221,11 @@ class StreamSpec:
                 f"stream {self.name!r}: {option} names a Boolean column, which is true in the rows"
                 f" that it marks; {column!r} has type {dtype}"
             )
+
+    @property
+    def joint(self) -> tuple[str, ...]:
+        """The attributes whose marks in one row are a joint promise."""
+        return tuple(name for name, each in self.contracts.items() if each.joins_marks)
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -289,6 +289,11 @@ class Tracker:
         self._raise_floors(self._moved, mark)
         self._raise_stale()
 
+    @property
+    def names(self) -> list[Hashable]:
+        """The channels that are known."""
+        return list(self._channels)
+
     def knows(self, keys: Chunk) -> NDArray[np.bool_]:
         """Return which of some channels are known; a row of ``keys`` names one."""
         names = map(channel_name, keys.rows())

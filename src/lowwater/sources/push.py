@@ -123,7 +123,8 @@ class Push(Source, Reader):
 
         ``attribute``
             Name of a progressing column. Left out, the promise is on the main time:
-            ``punctuate(10)``.
+            ``punctuate(10)``. A mapping of columns to bounds is a joint promise: every later row
+            satisfies at least one of them, ``punctuate({"start": 10, "end": 20})``.
         ``value``
             Bound on it, of the column's type. Default: None, the first argument is the bound.
         ``channel``
@@ -183,6 +184,13 @@ class Push(Source, Reader):
 
     def _bounds(self, attribute: Any, value: Any) -> tuple[tuple[str | None, object], ...]:
         """Return the bounds of a promise by column; the column None is the main time."""
+        if isinstance(attribute, Mapping):
+            if not attribute or value is not None:
+                raise OptionError(
+                    "a joint promise is on columns, each with its bound: punctuate({'ts': 10,"
+                    " 'end': 20})"
+                )
+            return tuple(each for bound in attribute.items() for each in self._bounds(*bound))
         if value is None and not isinstance(attribute, str) and attribute is not None:
             return ((None, attribute),)
         if not isinstance(attribute, str):

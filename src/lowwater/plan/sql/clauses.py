@@ -93,6 +93,7 @@ STREAM_CLAUSES = {
     "DELAY": "length",
     "PUNCTUATED BY": "columns",
     "ALONE BY": "columns",
+    "JOINTLY": "nothing",
     "ENDED BY": "columns",
     "PER CHANNEL": "columns",
     "PER GROUP": "columns",
