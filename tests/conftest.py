@@ -64,6 +64,7 @@ ONLY_IN_FULL = (
     "test_where_work_takes_no_time_all_windows_are_shown[eager]",
     "test_too_many_lost_results_are_told",
     "test_a_window_over_a_silent_latent_stream_closes_by_the_clock",
+    "test_a_source_that_never_sent_a_row_is_bounded_by_the_clock",
     "test_rows_of_equal_time_leave_alike_whatever_the_strategy",
     "test_every_result_is_found_as_in_one_process[plain]",
     "test_every_result_is_found_as_in_one_process[msf]",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowwater.api import Stream, join, sql, stream
+    from lowwater.api.together import together
     from lowwater.dashboard.options import dashboard
     from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
@@ -87,6 +88,7 @@ _HOMES = {
     "sql": ("lowwater.api", "sql"),
     "stream": ("lowwater.api", "stream"),
     "timer": ("lowwater.progress.options", "timer"),
+    "together": ("lowwater.api.together", "together"),
     "unpromised": ("lowwater.progress.contract", "unpromised"),
     "within": ("lowwater.progress.contract", "within"),
     "within_rows": ("lowwater.progress.contract", "within_rows"),
@@ -157,6 +159,7 @@ __all__ = [
     "sql",
     "stream",
     "timer",
+    "together",
     "unpromised",
     "within",
     "within_rows",

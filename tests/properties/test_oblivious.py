@@ -16,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.joins.oblivious import disorder, estimates, oblivious_join, stored_rows
+from lowwater.joins.oblivious import (
+    disorder,
+    estimates,
+    oblivious_join,
+    read_ahead,
+    stored_rows,
+)
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import ALONE, Kernel
 from lowwater.plan.physical.planner import compile_plan
@@ -27,6 +33,8 @@ from tests.support.driven_join import Driven
 from tests.support.local_spark import LocalSpark
 from tests.support.oracle import answer, table_rows
 
+AHEAD = st.sampled_from([None, "auto", 0, 1, 4, 20, "100 B", "2 kB"])
+"""Rows on disk that are read before they are due; the default among them."""
 STRATEGIES = st.sampled_from(["plain", "msf", "dbf", "hybrid"])
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 
@@ -37,6 +45,7 @@ def small() -> Iterator[None]:
     sizes: list[tuple[Any, str, Any]] = [
         (stored_rows, "PAGE_ROWS", 3),
         (oblivious_join, "PAGE_ROWS", 3),
+        (read_ahead, "FIRST", 3),
         (stored_rows, "LEAST_ROWS", 2),
         (oblivious_join, "ROUND_TRIPS", 0),
         (disorder, "START", 6),
@@ -111,6 +120,11 @@ def ordered(run: CheckedRun) -> bool:
     return not chunks or pl.concat(chunks).is_sorted()
 
 
+def ahead(draw: Any, strategy: str) -> dict[str, Any]:
+    """The option that says how many rows are read ahead, where rows can be on disk."""
+    return {"read_ahead": draw(AHEAD)} if strategy in ("dbf", "hybrid", "auto") else {}
+
+
 # ---- disorder that is known ----------------------------------------------------------------
 
 
@@ -123,7 +137,9 @@ def test_with_disorder_known_every_result_is_found(strategy: Any, data: Any) -> 
     key = data.draw(st.booleans())
     where, also = data.draw(st.sampled_from([(None, ""), ("v <= v_2", "s0.v <= s1.v")]))
     on = ["epoch", "k"] if key else ["epoch"]
-    query = lw.join([each.stream(True) for each in found], on, where=where, strategy=strategy)
+    given_ = ahead(data.draw, strategy)
+    streams = [each.stream(True) for each in found]
+    query = lw.join(streams, on, where=where, strategy=strategy, **given_)
     run = CheckedRun(query, data.draw)
     assert table_rows(run.results()) == all_results(found, also, key)
     assert ordered(run) or strategy in ("plain", "dbf")
@@ -161,10 +177,42 @@ def test_what_follows_the_join_is_exact_and_does_not_wait_for_the_end(data: Any)
 def test_spread_over_buckets_every_result_is_found(data: Any, seed: int) -> None:
     found = data.draw(inputs(3, 16))
     strategy = data.draw(STRATEGIES)
-    query = lw.join([each.stream(True) for each in found], "epoch", strategy=strategy)
+    streams, given_ = [each.stream(True) for each in found], ahead(data.draw, strategy)
+    query = lw.join(streams, "epoch", strategy=strategy, **given_)
     for buckets in (1, 3):
         run = LocalSpark(query, seed, buckets, "out-of-order")
         assert table_rows(run.results()) == all_results(found)
+
+
+@pytest.mark.parametrize("strategy", ["dbf", "hybrid"])
+@pytest.mark.parametrize("portions", [False, True], ids=["at once", "in portions"])
+@given(data=st.data())
+def test_any_read_ahead_gives_the_same_results_at_every_step(
+    strategy: str, portions: bool, data: Any
+) -> None:
+    """Rows on disk are read when they are due at the latest, whenever they are read before."""
+    frames = [each.rows for each in data.draw(inputs(2, 40))]
+    known = [scrambling(each["epoch"].to_list()) for each in frames]
+    chance = random.Random(data.draw(st.integers(0, 2**32)))
+    runs = [
+        Driven(
+            frames,
+            disorder=known,
+            portions=portions,
+            options={"strategy": strategy, "read_ahead": rows},
+        )
+        for rows in (0, 2, 1_000, "100 B", "auto")
+    ]
+    places = [0, 0]
+    while open_ := [at for at in (0, 1) if places[at] < frames[at].height]:
+        port, many = chance.choice(open_), chance.randint(1, 9)
+        for run in runs:
+            run.push(port, frames[port][places[port] : places[port] + many])
+        places[port] += many
+        assert len({run.results for run in runs}) == 1
+    for run in runs:
+        run.end()
+        assert run.results == run.all_results
 
 
 # ---- disorder that is measured, memory that is limited -----------------------------------------
@@ -194,7 +242,8 @@ def test_whatever_is_lost_nothing_is_made_up_and_promises_are_kept(number: int, 
     strategy = data.draw(st.one_of(STRATEGIES, st.just("auto")))
     known = data.draw(st.booleans())
     streams = [each.stream(known) for each in found]
-    query = lw.join(streams, "epoch", memory=memory, strategy=strategy, accuracy=0.9)
+    given_ = ahead(data.draw, strategy)
+    query = lw.join(streams, "epoch", memory=memory, strategy=strategy, accuracy=0.9, **given_)
     run = Watched(query, data.draw, memory)
     assert not table_rows(run.results()) - all_results(found)
     assert ordered(run) or strategy not in ("msf", "hybrid")

@@ -94,6 +94,10 @@ class Unordered:
     def schema(self) -> dict[str, pl.DataType]:
         return dict(self.table.schema)
 
+    @property
+    def origin(self) -> int:
+        return id(self.table)
+
     def open(self) -> Any:
         raise AssertionError("only the Spark engine reads this")
 

@@ -129,9 +129,11 @@ def stream(
         options that follow need it.
     ``schedule``
         The key that is worked on next: the one that has waited longest ("in-place", default), the
-        one whose newest row has waited longest ("fifo"), keys that are rarely updated before others
-        ("linecutting"), or one of these, chosen by the rates of the keys ("auto"). For comparison,
-        "append" works on all rows and "shedding" on a random share of them.
+        one whose newest row has waited longest ("fifo"), keys whose rate is below
+        ``1 / (cost * waiting keys)`` before others ("linecutting"), keys that are rarely updated
+        before others, but so that no key waits too long ("rare-first"), or the one whose service is
+        worth most by age and rate ("auto"). For comparison, "append" works on all rows and
+        "shedding" on a random share of them.
     ``weights``
         Weights of the staleness of single keys: a mapping of keys to numbers above zero, or to the
         periods at which somebody looks at them, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
@@ -264,6 +266,7 @@ def join(
     strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
+    read_ahead: int | str | None = None,
 ) -> Stream:
     """Join many streams at once, and return the results as a stream.
 
@@ -293,7 +296,7 @@ def join(
     ``order``, ``alpha``
         The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
         Default: None, they leave as they are found.
-    ``memory``, ``strategy``, ``accuracy``, ``latency``
+    ``memory``, ``strategy``, ``accuracy``, ``latency``, ``read_ahead``
         Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
         kept as long as promises demand.
     """
@@ -308,7 +311,7 @@ def join(
             times=times,
             suffixes=suffixes,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,19 +58,39 @@ def start_page(
 ) -> Run:
     """Start the page of a run, print its address and return the run. With a checkpoint, metrics are
     saved in its folder."""
-    if page.save is None and options.checkpoint is not None:
-        page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
+    watched = watched_query("1", plan.result.title, run, plan, options)
+    run.dashboard = open_page([watched], engine, page, options.checkpoint, run.stop)
+    return run
+
+
+def watched_query(
+    number: str, title: str, run: Run, plan: PhysicalPlan, options: RunOptions
+) -> WatchedQuery:
+    """Return a query of a page, from the options of its run."""
     live = options.clock == "wall" or any(each.source.live for each in plan.sources)
     target = "kept" if options.sink is None else _named(options.sink)
-    watched = WatchedQuery("1", plan.result.title, target, plan, run, live)
+    return WatchedQuery(number, title, target, plan, run, live)
+
+
+def open_page(
+    watched: Sequence[WatchedQuery],
+    engine: str,
+    page: Dashboard,
+    checkpoint: object,
+    stop: Callable[[], object],
+) -> Page:
+    """Open the page of runs that have begun and print its address; if it cannot be opened, the runs
+    are stopped. With a checkpoint, metrics are saved in its folder."""
+    if page.save is None and checkpoint is not None:
+        page = replace(page, save=Path(str(checkpoint)) / METRICS)
     try:
-        run.dashboard = shown = Page("lowwater", engine, [watched], page)
+        shown = Page("lowwater", engine, watched, page)
     except BaseException:
         with contextlib.suppress(Exception):
-            run.stop()
+            stop()
         raise
     sys.stderr.write(f"dashboard: {shown.url}\n")
-    return run
+    return shown
 
 
 def _named(sink: object) -> str:

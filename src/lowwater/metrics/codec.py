@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from lowwater.joins.oblivious import estimates, restarting_join
+from lowwater.joins.oblivious import estimates, memory_manager, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
@@ -31,6 +31,7 @@ DECLARING: tuple[ModuleType, ...] = (
     metric,
     ordered_join,
     estimates,
+    memory_manager,
     restarting_join,
     queue_kernel,
     streams,

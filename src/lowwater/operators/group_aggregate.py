@@ -223,8 +223,13 @@ class GroupAggregate(Reducer):
         """Return the linear marks received."""
         return {names[0]: values[0] for names, values in self._received.items() if len(names) == 1}
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """The bytes of the indexes by which partials are found; no rows."""
+        return 0, self._partials.index_bytes
+
     def settle(self) -> None:
-        """Merge partials, before an engine saves the state."""
+        """Merge partials of many values, before an engine saves the state."""
         self._partials.settle()
 
     def snapshot(self) -> dict[str, Any]:

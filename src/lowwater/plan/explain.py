@@ -12,7 +12,7 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
-from lowwater.progress.options import Every, Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Every, Heartbeat, Idle, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 
@@ -122,11 +122,16 @@ def _options(node: SourceNode) -> list[str]:
     spec = node.spec
     lines = [f"late rows: {spec.late}"] if spec.late != "side" else []
     if isinstance(spec.idle, OnDemand):
-        lines.append(f"when idle: timestamps on demand, skew {_length(spec.idle.skew)}")
+        lines.append(f"when idle: timestamps on demand, {_idle_lengths(spec.idle)}")
     elif isinstance(spec.idle, Heartbeat):
-        period, skew = _length(spec.idle.period), _length(spec.idle.skew)
-        lines.append(f"when idle: a heartbeat every {period}, skew {skew}")
+        period = _length(spec.idle.period)
+        lines.append(f"when idle: a heartbeat every {period}, {_idle_lengths(spec.idle)}")
     return lines
+
+
+def _idle_lengths(idle: Idle) -> str:
+    skew, behind = f"skew {_length(idle.skew)}", idle.behind_clock
+    return skew if behind is None else f"{skew}, rows at most {_length(behind)} behind the clock"
 
 
 def _length(duration: Duration) -> str:

@@ -180,6 +180,11 @@ class StreamSpec:
                 f"{where}: stamp={self.stamp!r} takes the times from the clock, which never goes"
                 " back; leave progress= out. For rows with times of their own use stamp='external'"
             )
+        if self.idle is not None and self.idle.behind_clock is not None:
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} takes the times from the clock, so no row is behind"
+                " it; leave behind_clock= out"
+            )
         if self.unit != "s":
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} makes times of type Datetime, which have a unit;"

@@ -45,6 +45,12 @@ class Reader(ABC):
     def begin(self, now: int, first: int) -> None:  # noqa: B027 (optional)
         """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
 
+    @property
+    def shifted(self) -> int:
+        """The nanoseconds by which arrival times were moved so that rows are due on a real
+        clock."""
+        return 0
+
     def release(self) -> None:  # noqa: B027 (optional)
         """End the reading."""
 
@@ -78,6 +84,11 @@ class Source(ABC):
     """The column with the arrival times of rows; None if rows arrive when they are read."""
     live: bool = False
     """True if rows come by the wall clock, perhaps for ever."""
+
+    @property
+    def origin(self) -> Hashable:
+        """Identifies where the rows come from: sources of one origin read the same rows."""
+        return id(self)
 
     @abstractmethod
     def open(self) -> Reader:

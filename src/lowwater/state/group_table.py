@@ -78,9 +78,13 @@ class GroupTable:
 
         Places of removed groups are ``UNKNOWN`` in the result.
         """
+        return self.remove_at(self.find(keys))
+
+    def remove_at(self, places: Numbers) -> dict[int, int]:
+        """Remove the groups at some places, as :meth:`remove` does."""
         moved: dict[int, int] = {}
         origins: dict[int, int] = {}  # the old places of groups that moved, by the new ones
-        for place in sorted({place for place in self.find(keys).tolist() if place >= 0})[::-1]:
+        for place in sorted({place for place in places.tolist() if place >= 0})[::-1]:
             name = self._names[place]
             if self._store is not None and self._stored[place]:
                 self._removed[name] = None
@@ -106,6 +110,10 @@ class GroupTable:
             fresh = keys if missing.all() else keys.filter(pl.Series(missing))
             places[missing] = self._append(_names(fresh), changed=True)
         return places
+
+    def add(self, names: Sequence[Hashable]) -> Numbers:
+        """Add groups that are not there, with the default numbers, and return their places."""
+        return self._append(names, changed=True)
 
     def _look_up(self, names: Sequence[Hashable]) -> Numbers:
         place = self._places.get

@@ -141,6 +141,7 @@ class KeyQueue(Generic[C]):
     ):
         self._make, self._cell_bytes = make, cell_bytes
         self._weights, self._other_weight = dict(by.weights), by.other_weight
+        self._new_keys_wait = by.schedule == "linecutting"
         self.cells: dict[Key, C] = {}
         self.line = line
         self.least = LeastTimes(attributes)
@@ -180,6 +181,13 @@ class KeyQueue(Generic[C]):
         """Set ``begun`` at the first call; ``arrival`` is that of a row, in clock nanoseconds."""
         if self.begun is None:
             self.begun = arrival
+
+    def gap_start(self, first: int) -> int:
+        """Return the clock time from which the gap before the first update of a key counts.
+
+        ``first`` is the arrival of that update; the gap does not count if it is returned.
+        """
+        return first if self.begun is None or self._new_keys_wait else self.begun
 
     @property
     def bytes(self) -> int:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lowwater.errors import OptionError, Term
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 
-Schedule = Literal["in-place", "fifo", "linecutting", "auto", "append", "shedding"]
+Schedule = Literal["in-place", "fifo", "linecutting", "rare-first", "auto", "append", "shedding"]
 SCHEDULES: tuple[Schedule, ...] = (
-    *("in-place", "fifo", "linecutting", "auto"),
+    *("in-place", "fifo", "linecutting", "rare-first", "auto"),
     *("append", "shedding"),
 )
 PLAIN: tuple[Schedule, ...] = ("append", "shedding")
@@ -77,8 +77,9 @@ class Updates:
     the one before."""
     schedule: Schedule = "in-place"
     """The key served next: the one that has waited longest (in-place), the one whose newest row has
-    waited longest (fifo), slow updaters before others (linecutting), the one whose service is worth
-    most (auto). Two baselines serve rows instead of keys: all rows in the order of arrival
+    waited longest (fifo), keys that are slow by the paper's inequality before others (linecutting),
+    keys that are rarely updated before others (rare-first), the one whose service is worth most
+    (auto). Two baselines serve rows instead of keys: all rows in the order of arrival
     (append), or the same with some rows dropped at random (shedding)."""
     weights: tuple[tuple[Key, float], ...] = ()
     """Weights of the staleness of single keys."""

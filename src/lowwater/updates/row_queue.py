@@ -73,12 +73,6 @@ class RowQueue:
         self.given_up = self.outdated = self.switches = 0
         self.load = Load(pace, least=by.complete_within or 0)
 
-    @property
-    def begun(self) -> int:
-        """Arrival of the first row, in clock nanoseconds."""
-        assert self.keys.begun is not None
-        return self.keys.begun
-
     # ---- enqueue ---------------------------------------------------------------------------
 
     def enqueue(self, came: ArrivedRows) -> None:
@@ -124,7 +118,7 @@ class RowQueue:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            cell.measure_gaps(when, when, 1, self.begun)
+            cell.measure_gaps(when, when, 1, self.keys.gap_start(when))
             cell.account.arrived(when, replaced=False)
             self._note_newest(cell, came, at)
             if self._by.schedule == "shedding" and self.load.drops_next(self.load.value(when)):
@@ -175,7 +169,7 @@ class RowQueue:
                 self.outdated += count
                 continue
             begun, ended = int(came.when[first]), int(came.when[last])
-            cell.measure_gaps(begun, ended, count, self.begun)
+            cell.measure_gaps(begun, ended, count, self.keys.gap_start(begun))
             cell.account.arrived(begun, count)
             self.given_up += count - 1
             if cell.entries:

@@ -90,6 +90,9 @@ def test_rows_that_are_only_a_promise_and_ends_are_named_by_columns():
         ("HEARTBEAT EVERY 2 SECONDS", lw.heartbeat("2 s")),
         ("HEARTBEAT EVERY 2 SECONDS WITHIN 1 SECOND", lw.heartbeat("2 s", "1 s")),
         ("IDLE HEARTBEAT EVERY 2", lw.heartbeat("2 s")),
+        ("IDLE ON DEMAND BEHIND CLOCK 30 SECONDS", lw.on_demand(behind_clock="30 s")),
+        ("IDLE ON DEMAND BEHIND CLOCK 1 MINUTE WITHIN 1 s", lw.on_demand("1 s", "1 minute")),
+        ("HEARTBEAT EVERY 2 WITHIN 1 BEHIND CLOCK 3", lw.heartbeat("2 s", "1 s", "3 s")),
     ],
 )
 def test_an_idle_stream_may_be_told_to_speak(clauses, idle):
@@ -141,6 +144,7 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         ("UPDATE KEY (K, v) SCHEDULE fifo", {"key": ("k", "v"), "schedule": "fifo"}),
         ("UPDATE KEY ()", {"key": ()}),
         ("SCHEDULE IN-PLACE UPDATE KEY k", {"key": "k"}),
+        ("SCHEDULE RARE-FIRST UPDATE KEY k", {"key": "k", "schedule": "rare-first"}),
         (
             "UPDATE KEY k BUDGET '1 second' COMPLETE WITHIN '2 seconds' WINDOWS eager"
             " SCHEDULE linecutting WEIGHTS ('GOOG' = 60, 'GM' = 1)",
@@ -227,6 +231,8 @@ def test_windows_are_a_unit_as_well_as_a_clause():
         ("ORDERED BY ts IDLE ON DEMAND HEARTBEAT EVERY 1 SECOND", "or has a HEARTBEAT, not both"),
         ("PUNCTUATED BY v WITHIN 5 SECONDS ON ts", "PUNCTUATED BY a column or WITHIN a length"),
         ("ORDERED BY ts IDLE ON DEMAND WITHIN 5 ROWS", "not a number of rows"),
+        ("ORDERED BY ts BEHIND CLOCK 5 SECONDS", "put IDLE ON DEMAND or HEARTBEAT EVERY before"),
+        ("ORDERED BY ts IDLE ON DEMAND BEHIND CLOCK 5 ROWS", "not a number of rows"),
         ("LEARNED 99.9 ON ts", "a share between 0 and 1, such as 0.999"),
         ("LEARNED 100 % ON ts", "LEARNED takes a share between 0 and 1"),
         ("LEARNED quickly", "LEARNED takes a share"),

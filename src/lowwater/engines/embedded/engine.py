@@ -21,6 +21,7 @@ from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
+from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
@@ -64,6 +65,10 @@ class EmbeddedEngine:
         self._sampler = Sampler(self._metrics)
         self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
+        self._first_rows = FirstRows(
+            {index: feed.intake for index, feed in self.feeds.items()},
+            {index: feed.operator.source.origin for index, feed in self.feeds.items()},
+        )
         self._stopped = False
         self._begun = clock.now()
         self._ended_at: int | None = None
@@ -141,7 +146,7 @@ class EmbeddedEngine:
         if self._clock.real:
             self.results.shift = shift = self._clock.now() - first
             for feed in feeds:
-                feed.reader.begin(self._clock.now(), first)
+                feed.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
                 queue.call(queue.kernel.shift_arrivals, shift)
         elif isinstance(self._clock, VirtualClock):
@@ -171,7 +176,13 @@ class EmbeddedEngine:
         begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
+        moved = self._first_rows.confirm(feed.operator.index)
+        confirmed = [self.feeds[each] for each in sorted(moved) if not self.feeds[each].ended]
+        for each in confirmed:
+            each.promise()
         self._schedule.run_from(feed.outputs)
+        for each in confirmed:
+            self._schedule.run_from(each.outputs)
         return True
 
     def _fire_timers(self, feeds: list[Feed]) -> bool:

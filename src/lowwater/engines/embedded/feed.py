@@ -56,6 +56,12 @@ class Feed:
         self.beats = 0
         self.ended = False
 
+    def begin(self, now: int, first: int) -> None:
+        """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
+        self.reader.begin(now, first)
+        if self.spec.stamp == "external":
+            self.intake.shift_arrivals(self.reader.shifted)
+
     def start(self, now: int) -> None:
         """Set the timers."""
         self._next_timer = now + self._period if self._period else None
@@ -95,6 +101,10 @@ class Feed:
         if self.reader.ended:
             self.ended = True
             self._push([End()])
+
+    def promise(self) -> None:
+        """Push the promises that follow from marks that moved without rows of this source."""
+        self._push(self.intake.row_promises())
 
     def fire(self, now: int) -> None:
         """Fire the timers that are due."""

@@ -17,7 +17,7 @@ PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
 FLUSH_PARTS = ("EVERY", "WITHIN")
 WINDOWS_WORDS = ("LAZY", "EAGER")
 """The words of WINDOWS."""
-JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY")
+JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY", "READ_AHEAD", "UNMATCHED")
 """The words that begin the parts of a join clause."""
 _AFTER_ALL = (
     "a clause of joins is that of all joins of the query: it goes after the last source, or after"
@@ -68,7 +68,8 @@ class OrderStrategy(exp.Expression):
 
 
 class JoinClause(exp.Expression):
-    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window."""
+    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window, or
+    ``[UNMATCHED SLOW EVERY 160 ROWS WITHIN 1 MINUTE]``, the pace of rows without a partner."""
 
     arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
 
@@ -100,6 +101,7 @@ STREAM_CLAUSES = {
     "IDLE ON DEMAND": "nothing",
     "HEARTBEAT EVERY": "length",
     "IDLE HEARTBEAT EVERY": "length",
+    "BEHIND CLOCK": "length",
     "STALE AFTER": "length",
     "LATE TO": "text",
     "UPDATE KEY": "key",
@@ -344,7 +346,9 @@ class ClauseParser(SqlParser):
             return self._parse_word("AUTO, PLAIN, MSF, DBF or HYBRID")
         if name == "accuracy":
             return self._parse_share()
-        return self._parse_length()
+        if name == "read_ahead" and self._match_text_seq("AUTO"):
+            return placed(self.expression(exp.var("auto")), self._prev)
+        return self._parse_flush() if name == "unmatched" else self._parse_length()
 
     # ---- parts of clauses ------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class Declared:
     on_demand: bool = False
     skew: Span | None = None
     heartbeat: Span | None = None
+    behind_clock: Span | None = None
     stale_after: Span | None = None
     late_to: str | None = None
     updates: Updates | None = None
@@ -100,6 +101,7 @@ _FIELDS = {
     "IDLE ON DEMAND": "on_demand",
     "HEARTBEAT EVERY": "heartbeat",
     "IDLE HEARTBEAT EVERY": "heartbeat",
+    "BEHIND CLOCK": "behind_clock",
     "STALE AFTER": "stale_after",
     "LATE TO": "late_to",
     "FOLLOW": "follow",
@@ -110,7 +112,7 @@ _FIELDS = {
 read together."""
 _SKEWED = ("IDLE ON DEMAND", "HEARTBEAT EVERY", "IDLE HEARTBEAT EVERY")
 """The clauses after which WITHIN is the skew of an idle source."""
-_BETWEEN = ("LEARNED", "UNPROMISED", *_FACTS, "OPTIONS", *UPDATES)
+_BETWEEN = ("LEARNED", "UNPROMISED", *_FACTS, "BEHIND CLOCK", "OPTIONS", *UPDATES)
 """The clauses that may stand between these and their WITHIN."""
 
 

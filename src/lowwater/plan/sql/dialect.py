@@ -335,7 +335,7 @@ class Parser(ClauseParser):
 
 
 WORDS_OF = {
-    "SCHEDULE": "IN-PLACE, FIFO, LINECUTTING or AUTO",
+    "SCHEDULE": "IN-PLACE, FIFO, LINECUTTING, RARE-FIRST or AUTO",
     "WINDOWS": "LAZY or EAGER",
 }
 TABLE_FUNCTIONS = {"TUMBLE": ["range"], "HOP": ["slide", "range"], "SESSION": ["session"]}

@@ -184,8 +184,7 @@ class WindowQueue:
             cell.first = first
         else:
             cell.waiting.alive = False
-        begun = first if self.keys.begun is None else self.keys.begun
-        cell.measure_gaps(first, last, updates, begun)
+        cell.measure_gaps(first, last, updates, self.keys.gap_start(first))
         cell.waiting = QueuedWindow((start,))
         self.keys.least.add(cell.waiting)
         self.scheduler.update(cell)

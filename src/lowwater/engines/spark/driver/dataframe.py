@@ -151,6 +151,14 @@ def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
             )
         if not isinstance(source, SparkFrame | Replay):
             raise OptionError(f"a {type(source).__name__} cannot be read on Spark")
+        idle = each.spec.idle
+        behind = None if idle is None else idle.behind_clock
+        if behind is not None and options.clock == "wall" and isinstance(source, Replay):
+            raise OptionError(
+                f"stream {each.spec.name!r}: behind_clock= compares the times of rows with the"
+                " clock, and on Spark a log that is played by the clock has arrival times of its"
+                ' own; play it with engine="embedded", or leave behind_clock= out'
+            )
     if options.clock not in (None, "virtual", "wall"):
         raise OptionError(f"clock= on Spark is 'virtual' or 'wall', not {options.clock!r}")
     return options.clock == "wall"

@@ -154,6 +154,7 @@ def _source(
         or isinstance(spec.idle, OnDemand | Heartbeat)
         or isinstance(spec.punctuate, Timer)
         or spec.stale_after is not None,
+        origin=operator.source.origin,
     )
 
 

@@ -52,6 +52,8 @@ class SourceProgram:
     deliveries: tuple[Delivery, ...]
     clocked: bool
     """True if its rows or promises depend on the clock: stamps, timers, silence."""
+    origin: Hashable = None
+    """Identifies where its rows come from."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import polars as pl
@@ -32,6 +32,8 @@ from lowwater.engines.spark.worker.task import Task
 from lowwater.engines.step import step
 from lowwater.errors import StreamWarning
 from lowwater.operators.kernel import Reducer
+from lowwater.progress.first_rows import FirstRows
+from lowwater.progress.intake import BatchIntake
 from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
 
@@ -53,6 +55,24 @@ def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
             yield message.port, pl.concat(held.pop(message.port))
     for port, chunks in held.items():
         yield port, pl.concat(chunks) if len(chunks) > 1 else chunks[0]
+
+
+def _first_rows(
+    sources: Sequence[SourceProgram], intakes: Mapping[int, BatchIntake]
+) -> list[FirstRows]:
+    """Return what confirms first rows: for sources that are read by the same stages, so that each
+    of these stages comes to the same marks."""
+    together: dict[frozenset[int], list[SourceProgram]] = {}
+    for each in sources:
+        if not each.ordered:
+            together.setdefault(frozenset(d.stage for d in each.deliveries), []).append(each)
+    return [
+        FirstRows(
+            {each.index: intakes[each.index] for each in read},
+            {each.index: each.origin for each in read},
+        )
+        for read in together.values()
+    ]
 
 
 class Bucket:
@@ -77,6 +97,8 @@ class Bucket:
         self._state = open_state(self._program, body, self._shelf, self._cache, lambda: self._now)
         self._graph, self._intakes = self._state.graph, self._state.intakes
         self._ended = self._state.ended
+        self._first_rows = _first_rows(self._program.sources, self._intakes)
+        self._confirmed: set[int] = set()
 
     def saved(self) -> tuple[str, bytes]:
         """Return the state for the next batch: a summary for people, and the bytes."""
@@ -136,6 +158,8 @@ class Bucket:
             for source in self._program.sources
             if not source.ordered
         }
+        for each in self._first_rows:
+            self._confirmed |= each.confirm_all(i for i in leaps if self._record.rows[i])
         for port, raw in _gathered(by_kind.get(Kind.RAW, [])):
             intake = self._intakes[port]
             rows = intake.judge(raw, standing[port], leaps[port])
@@ -198,7 +222,8 @@ class Bucket:
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
-            if not source.ordered and source.index in self._read:
+            moved = source.index in self._read or source.index in self._confirmed
+            if not source.ordered and moved and source.index not in self._ended:
                 self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         promises = by_kind.get(Kind.ELEMENTS, [])
