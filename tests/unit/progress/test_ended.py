@@ -275,6 +275,12 @@ def test_ends_without_meaning_are_refused(options: Any, message: str) -> None:
         lw.stream(pl.DataFrame(schema=SCHEMA), time="ts", **options)
 
 
+def test_an_update_stream_deletes_its_keys_otherwise() -> None:
+    frame = pl.DataFrame(schema=SCHEMA)
+    with pytest.raises(lw.QueryError, match="by delete_when=: write the condition 'gone' there"):
+        lw.stream(frame, time="ts", groups="s", ended="gone", update_key="s")
+
+
 def test_the_end_of_nothing_is_refused() -> None:
     for wrong in ({}, {"channel": "a", "group": "a"}):
         with pytest.raises(lw.OptionError, match=r"the stream itself ends by close\(\)"):

@@ -17,7 +17,7 @@ import polars as pl
 from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
+from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation, kept_end
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.windows.open_windows import Ticks
@@ -52,7 +52,7 @@ class UpdateWindows(WindowQueueKernel):
             return []
         if not self.host.hurried:
             first = self._window.first_open(pl.col(MARK))
-            return self._punctuate_keys(promise.marks.with_columns(first))
+            return self._punctuate_keys(promise.marks.with_columns(kept_end(first)))
         order = tuple(name for name in self._by.key if name in names)
         marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
         moved = self._queue.advance_keys(order, marks, self._now())
