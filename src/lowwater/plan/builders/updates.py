@@ -39,8 +39,8 @@ def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> No
     for source in sources(node):
         if source.spec.ended is not None:
             raise QueryError(
-                f"stream {source.spec.name!r}: ended= says that a channel or group has ended; a key of"
-                " an update stream is deleted by ",
+                f"stream {source.spec.name!r}: ended= says that a channel or group has ended; a key"
+                " of an update stream is deleted by ",
                 DELETE_WHEN,
                 f": write the condition {source.spec.ended!r} there, and leave ended= out",
             )
