@@ -19,6 +19,7 @@ import lowwater as lw
 from lowwater.joins.oblivious import (
     disorder,
     estimates,
+    memory_manager,
     oblivious_join,
     read_ahead,
     stored_rows,
@@ -44,10 +45,10 @@ def small() -> Iterator[None]:
     """What decides only what things cost is made small, so that small streams go through it."""
     sizes: list[tuple[Any, str, Any]] = [
         (stored_rows, "PAGE_ROWS", 3),
-        (oblivious_join, "PAGE_ROWS", 3),
+        (memory_manager, "PAGE_ROWS", 3),
         (read_ahead, "FIRST", 3),
         (stored_rows, "LEAST_ROWS", 2),
-        (oblivious_join, "ROUND_TRIPS", 0),
+        (memory_manager, "ROUND_TRIPS", 0),
         (disorder, "START", 6),
         (estimates, "FEW", 3),
         (disorder, "LIMIT", 16),
@@ -331,3 +332,50 @@ def test_with_disorder_known_no_change_of_strategy_loses_anything(batches: bool,
     run.run(data.draw, True)
     assert run.results == run.all_results
     assert run.accounted == pytest.approx(run.all_results, rel=1e-9)
+
+
+@pytest.mark.parametrize("batches", [False, True], ids=["rows", "batches"])
+@given(data=st.data())
+def test_with_a_share_that_changes_it_is_obeyed_and_every_result_is_accounted_for(
+    batches: bool, data: Any
+) -> None:
+    """A share of a budget, taken away or given between any two steps, also after a restart."""
+    frames = [each.rows for each in data.draw(inputs(data.draw(st.integers(2, 3)), 40))]
+    given_ = {"strategy": data.draw(st.one_of(STRATEGIES, st.just("auto"))), "accuracy": 0.9}
+    run = Changing(frames, batches=batches, budget=2_000, options=given_)
+    share, places = 2_000, [0] * len(frames)
+    while open_ := [at for at, each in enumerate(frames) if places[at] < each.height]:
+        if data.draw(st.booleans()):
+            share = data.draw(st.integers(0, 2_000))
+            run.take(run.kernel.take_share(share))
+        port, many = data.draw(st.sampled_from(open_)), data.draw(st.integers(1, 6))
+        run.push(port, frames[port][places[port] : places[port] + many])
+        places[port] += many
+        if not batches or data.draw(st.booleans()):
+            run.settle()
+            assert run.kernel.memory_used <= share
+        if data.draw(st.booleans()):
+            run.settle()
+            run.restart()
+    need = run.kernel.memory_need
+    assert need is None or (need.least >= 0 and 0 <= need.expected(share) <= 0.9)
+    run.end()
+    assert run.accounted == pytest.approx(run.all_results, rel=1e-9)
+
+
+@settings(max_examples=max(1, settings.default.max_examples // 3))
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")
+def test_joins_that_share_any_budget_make_nothing_up(data: Any, seed: int) -> None:
+    """Two joins, known or measured; all results are found if the disorder is known and fits."""
+    found, known = data.draw(inputs(3, 20)), data.draw(st.booleans())
+    one, two, three = (each.stream(known) for each in found)
+    query = one.join(two, on="epoch", suffix="_2").join(three, on="epoch", suffix="_3")
+    small, rows = data.draw(st.integers(1, 3_000)), data.draw(st.integers(1, 20))
+    expected = all_results(found)
+    for memory in (small, 10**6):
+        here = table_rows(pl.DataFrame(query.collect(memory=memory, chunk_rows=rows)))
+        spread = table_rows(LocalSpark(query, seed, 2, memory=memory).results())
+        assert not (here - expected) + (spread - expected)
+        if known and memory > small:
+            assert here == spread == expected

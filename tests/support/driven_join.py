@@ -28,7 +28,8 @@ class Driven:
     """The kernel of a join of some inputs on ``on``, the first of which progresses.
 
     With ``batches`` it works as in a bucket on Spark: rows are measured when a batch ends. With
-    ``portions`` it leaves work for after each step, as in the embedded engine.
+    ``portions`` it leaves work for after each step, as in the embedded engine. ``budget`` is the
+    memory, in bytes, that it shares with others.
     """
 
     inputs: Sequence[pl.DataFrame]
@@ -36,6 +37,7 @@ class Driven:
     disorder: Sequence[int | None] = ()
     batches: bool = False
     portions: bool = False
+    budget: int | None = None
     copies: int = 1
     options: dict[str, Any] = field(default_factory=dict)
     results: int = 0
@@ -62,6 +64,8 @@ class Driven:
                 self.copies,
                 in_batches=self.batches,
                 in_portions=self.portions,
+                memory=self.budget,
+                budget=self.budget,
             ),
         )
         assert isinstance(kernel, ObliviousJoin)

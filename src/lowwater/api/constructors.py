@@ -28,10 +28,12 @@ from lowwater.updates.options import (
     COMPLETE_WITHIN,
     DELETE_WHEN,
     EXPIRE,
+    FRESH_WITHIN,
     SCHEDULE,
     UPDATE_KEY,
     UPDATE_WINDOWS,
     WEIGHTS,
+    FreshWithin,
     Schedule,
     Windows,
 )
@@ -64,6 +66,7 @@ def stream(
     windows: Windows | None = None,
     expire: Duration | None = None,
     delete_when: str | None = None,
+    fresh_within: FreshWithin | None = None,
 ) -> Stream:
     """Declare a stream: the source of its rows, and the promises about their times.
 
@@ -152,6 +155,10 @@ def stream(
         None, never.
     ``delete_when``
         SQL condition on a row whose key is gone, such as ``"status = 'closed'"``. Default: None.
+    ``fresh_within``
+        Length of time for which the answer of a key may be out of date, or a mapping of keys to
+        such lengths. Keys that are out of date for longer are counted and named in the metrics, and
+        a warning says so once; the order of service does not change. Default: None, any.
     """
     options = {
         SCHEDULE: schedule,
@@ -161,6 +168,7 @@ def stream(
         UPDATE_WINDOWS: windows,
         EXPIRE: expire,
         DELETE_WHEN: delete_when,
+        FRESH_WITHIN: fresh_within,
     }
     if update_key is None:
         for option, given in options.items():
@@ -200,6 +208,7 @@ def stream(
         windows=windows,
         expire=expire,
         delete_when=delete_when,
+        fresh_within=fresh_within,
     )
 
 

@@ -28,7 +28,7 @@ from lowwater.plan.sql.parser import read_expression
 from lowwater.plan.text_places import under
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
-from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
+from lowwater.updates.options import DELETE_WHEN, FreshWithin, Schedule, Windows, updates_of
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 """The folder of this package, with the separator behind it."""
@@ -187,6 +187,7 @@ class Stream(Runnable):
         windows: Windows | None = None,
         expire: Duration | None = None,
         delete_when: str | None = None,
+        fresh_within: FreshWithin | None = None,
     ) -> Stream:
         """Make an update stream, in which each row replaces the last one of its key.
 
@@ -199,12 +200,20 @@ class Stream(Runnable):
         ``key``
             The column, or columns, of the key.
         ``schedule``, ``weights``, ``budget``, ``complete_within``, ``windows``, ``expire``, \
-``delete_when``
+``delete_when``, ``fresh_within``
             The options of :func:`lw.stream <lowwater.stream>` of these names, with the same
             defaults.
         """
         by = updates_of(
-            key, schedule, weights, budget, complete_within, windows, expire, delete_when
+            key,
+            schedule,
+            weights,
+            budget,
+            complete_within,
+            windows,
+            expire,
+            delete_when,
+            fresh_within,
         )
         with under(DELETE_WHEN):
             deletes = condition(delete_when)

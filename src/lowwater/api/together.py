@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,17 +10,22 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lowwater.api.query import Stream
+from lowwater.api.runs import rates_of
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
 from lowwater.dashboard.page import open_page, watched_query
+from lowwater.engines.admission import divided_budget, refuse_without_joins, shares_of
 from lowwater.engines.clock import Charge
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import Run, RunOptions, RunPage
 from lowwater.engines.run_group import RunGroup
 from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.options import Admission
 from lowwater.metrics import RunMetrics
 from lowwater.plan.explain import explain
 from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
 
 
 class Runs(Mapping[str, Run]):
@@ -116,7 +121,7 @@ class Together:
     def _plans(self, plan: PlanShape) -> dict[str, PhysicalPlan]:
         return {name: compile_plan(each.node, plan) for name, each in self._queries.items()}
 
-    def explain(self, plan: PlanShape = "out-of-order") -> str:
+    def explain(self, plan: PlanShape = "out-of-order", *, memory: Size | None = None) -> str:
         """Return the plans as text, one after the other.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
@@ -125,8 +130,19 @@ class Together:
 
         ``plan``
             "out-of-order" (default), or "in-order": the shape that puts rows in order first.
+        ``memory``
+            Most memory for the joins without a window of all queries together, as in :meth:`run`.
+            With it, they show their needs and shares. Default: None, there is no budget.
         """
-        texts = [f"query {name!r}\n{explain(each)}" for name, each in self._plans(plan).items()]
+        plans, budget = self._plans(plan), MemoryBudget.of(memory)
+        remarks: Sequence[Mapping[int, list[str]]] = [{}] * len(plans)
+        if budget is not None:
+            refuse_without_joins(list(plans.values()))
+            remarks = shares_of(list(plans.values()), budget.bytes, None)
+        texts = [
+            f"query {name!r}\n{explain(each, None, more)}"
+            for (name, each), more in zip(plans.items(), remarks, strict=True)
+        ]
         return "\n\n".join(texts)
 
     def run(
@@ -145,6 +161,9 @@ class Together:
         buckets: int | None = None,
         session: Any = None,
         dashboard: bool | Dashboard = False,
+        memory: Size | None = None,
+        admission: Admission | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> Runs:
         """Run all queries in the background and return a handle.
 
@@ -176,6 +195,12 @@ class Together:
         ``dashboard``
             True, or ``lw.dashboard(...)``: show the runs on a page, at ``runs.dashboard.url``.
             Default: False.
+        ``memory``
+            Most memory for the rows of the joins without a window of all queries together,
+            ``"1 GB"``. It is divided by need while they run; a query is judged by what those before
+            it leave. Default: None, no limit.
+        ``admission``, ``rates``
+            As in :meth:`Stream.run`, for all queries. Default: None.
         """
         if clock is not None and not isinstance(clock, str):
             raise OptionError(
@@ -194,6 +219,10 @@ class Together:
         )
         sinks, late_sinks = self._by_query(sink, "sink"), self._by_query(late_sink, "late_sink")
         plans = self._plans(plan)
+        given_rates = rates_of(memory, rates)
+        if given_rates is not None:
+            given_rates.check([each.spec.name for one in plans.values() for each in one.sources])
+        budgets = divided_budget(MemoryBudget.of(memory, admission), engine, list(plans.values()))
         queries = {
             name: (
                 each,
@@ -202,9 +231,15 @@ class Together:
                     sink=sinks.get(name),
                     late_sink=late_sinks.get(name),
                     checkpoint=self._checkpoint(checkpoint, name),
+                    memory=budget,
+                    ledger=ledger,
+                    rates=None
+                    if given_rates is None
+                    else given_rates.among([one.spec.name for one in each.sources]),
+                    label=f"query {name!r}",
                 ),
             )
-            for name, each in plans.items()
+            for (name, each), (budget, ledger) in zip(plans.items(), budgets, strict=True)
         }
         group = RunGroup.prepare(engine, queries)
         group.start()

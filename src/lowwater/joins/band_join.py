@@ -54,6 +54,7 @@ from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -276,6 +277,8 @@ class BandJoin(Kernel):
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Purge the other side's rows of these groups; return what follows for the groups."""
+        if promise.attribute == ENDED:
+            return self._report_ended(port, promise)
         inside = self._inside[port]
         names = inside if port == 0 else {key: self._outside(key) for key in inside}
         if promise.attribute != self._shape.times[port] or not self._by:
@@ -303,6 +306,14 @@ class BandJoin(Kernel):
         marks = (self._effective(side, places) for side in (0, 1))
         over: NDArray[np.bool_] = np.minimum(*marks) == END_OF_TIME
         return over
+
+    def _report_ended(self, port: int, promise: GroupPunctuation) -> list[Element]:
+        """Return the report that keys of an input have ended, with the names of left columns."""
+        left = {pair[port]: pair[0] for pair in self._shape.on}
+        if not set(promise.keys) <= set(left):
+            return []
+        names = {key: left[key] for key in promise.keys}
+        return [GroupPunctuation(ENDED, promise.marks.rename(names))]
 
     def _outside(self, key: str) -> str:
         """Return the right column that must equal a left one."""

@@ -23,7 +23,7 @@ from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
 from lowwater.operators.metric import Metric, Readings, Value, declared, parts_of_id
-from lowwater.updates import queue_kernel
+from lowwater.updates import queue_kernel, targets
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ DECLARING: tuple[ModuleType, ...] = (
     memory_manager,
     restarting_join,
     queue_kernel,
+    targets,
     streams,
     values,
 )

@@ -170,6 +170,15 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
             "UPDATE KEY (k, v) WEIGHTS (('GOOG', -1) = 2.5)",
             {"key": ("k", "v"), "weights": {("GOOG", -1): 2.5}},
         ),
+        ("UPDATE KEY k FRESH WITHIN 5 SECONDS", {"key": "k", "fresh_within": "5 s"}),
+        (
+            "UPDATE KEY k FRESH WITHIN ('GOOG' = 500 ms, 'GM' = '1 hour') SCHEDULE fifo",
+            {"key": "k", "schedule": "fifo", "fresh_within": {"GOOG": "500 ms", "GM": "1 h"}},
+        ),
+        (
+            "UPDATE KEY (k, v) FRESH WITHIN (('GOOG', -1) = 2 seconds)",
+            {"key": ("k", "v"), "fresh_within": {("GOOG", -1): "2 s"}},
+        ),
     ],
 )
 def test_a_stream_may_be_one_of_updates(clauses, expected):
@@ -285,6 +294,18 @@ def test_windows_are_a_unit_as_well_as_a_clause():
             "ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 1 SCHEDULE append",
             "COMPLETE WITHIN sets when rows are given up for newer ones, and SCHEDULE append never",
         ),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN 0", "FRESH WITHIN is a length of time above"),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN ('a')", "a target is a key and a length of"),
+        (
+            "ORDERED BY ts UPDATE KEY k FRESH WITHIN ('a' = 1 s, 'a' = 2 s)",
+            "FRESH WITHIN names a key twice",
+        ),
+        (
+            "ORDERED BY ts UPDATE KEY k FRESH WITHIN (k = 1)",
+            "a key in FRESH WITHIN is a text, a whole number",
+        ),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN (7 = 1)", "FRESH WITHIN: 7 is no value of"),
+        ("ORDERED BY ts FRESH WITHIN 5", "FRESH WITHIN is a clause of update streams"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a')", "a weight is a key and a number"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 1, 'a' = 2)", "WEIGHTS names a key twice"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 0)", "weights are above zero"),

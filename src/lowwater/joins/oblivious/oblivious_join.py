@@ -41,16 +41,15 @@ from lowwater.joins.oblivious.estimates import InputEstimates
 from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_manager import MemoryManager
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.stored_rows import PAGE_ROWS, StoredRows
+from lowwater.joins.oblivious.stored_rows import StoredRows
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
+from lowwater.operators.shared_memory import MemoryNeed
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
 LAZY = 16
 """Rows are dropped when one in ``LAZY`` rows held has come since the last time."""
-ROUND_TRIPS = 3
-"""Rows are spilled if they are ahead by at least this many round trips to the disk (§4.2)."""
 NUMBERS = (
     *("_joined_below", "_given_up_below", "_rows_since_drop", "_was_sorting", "_warned"),
     *("_first_step", "_last_step", "_step_time"),
@@ -74,8 +73,7 @@ class ObliviousJoin(MultiJoin):
         awaited: frozenset[str] | None = None,
     ):
         super().__init__(store, shape, slice_ticks, awaited, host)
-        self._now = host.now
-        per_second = shape.domain.ticks_per_second
+        self._now, per_second = host.now, shape.domain.ticks_per_second
         self._estimates = InputEstimates(options, self.ports, per_second, host.copies)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
         self._memory = MemoryManager(options, store, self._stored, self._estimates, host)
@@ -89,8 +87,7 @@ class ObliviousJoin(MultiJoin):
         self._was_sorting = self._chooser.sorts  # the mode by which the rows are stored
         self._joining_waiting = False
         self._warned = False  # about lost results
-        self._batch_open = False
-        self._pages_to_read = False
+        self._batch_open = self._pages_to_read = False
         self._first_step: int | None = None
         self._last_step = self._step_time = 0  # start of this step and the one before
 
@@ -173,9 +170,7 @@ class ObliviousJoin(MultiJoin):
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
             self._estimates.record_repeats(self._shape.ports)
-        elif (
-            self._stored.matched.bytes + values.nbytes <= self._memory.cap // 2
-        ):  # values use memory as well
+        elif self._stored.matched.bytes + values.nbytes <= self._memory.cap // 2:  # memory as well
             self._stored.matched.add(values)
 
     def _count_repeats(self, port: int, ticks: Ticks) -> None:
@@ -247,21 +242,17 @@ class ObliviousJoin(MultiJoin):
             return rows
         frontier = self._spill_above
         far = ticks > frontier
-        if not far.any() or not self._far_ahead(port, frontier, int(far.sum())):
+        now, last = self._step_time, self._last_step
+        moved = now != self._first_step  # on a clock that stands still no time can be compared
+        if not far.any() or not self._memory.is_far_ahead(
+            port, frontier, int(far.sum()), now, now - last if moved else None
+        ):
             return rows
         spilled = self._stored.spilled[port]
         if self._memory.page_bytes is not None:
             spilled.limit_pages(rows, self._memory.page_bytes)
         spilled.put(rows.filter(far))
         return rows.filter(~far)
-
-    def _far_ahead(self, port: int, frontier: int, rows: int) -> bool:
-        """Return true if spilled rows of an input can be read back before they are due."""
-        if self._step_time == self._first_step:  # the clock stands still
-            return rows >= PAGE_ROWS
-        since = self._estimates.disorders[port].reached(frontier + 1)
-        trip = max(self.store.round_trip, self._step_time - self._last_step)
-        return since is not None and self._step_time - since >= ROUND_TRIPS * trip
 
     def _join_waiting(self, below: int) -> list[Chunk]:
         """Join the waiting rows below a value, and return the results in order.
@@ -313,6 +304,25 @@ class ObliviousJoin(MultiJoin):
         self._drop_all(self._joined_below)
         return results
 
+    @property
+    def memory_need(self) -> MemoryNeed | None:
+        """The memory needed by the last measurement; None before there is one."""
+        return self._memory.need
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes of the rows in memory now."""
+        return self._stored.memory
+
+    def take_share(self, share: int) -> Sequence[Element]:
+        """Obey a share of a memory budget from now on; return the elements that leave."""
+        self._memory.share = share
+        if not self._memory.is_over:
+            return []
+        self._stored.drop_matched(min(self._dropped))
+        self._stored.matched.limit(self._memory.cap // 2)
+        return self._finish_step(self._begin_step())
+
     # ---- dropping --------------------------------------------------------------------------
 
     def _finish_step(self, results: list[Chunk], at_once: bool = False) -> list[Element]:
@@ -363,18 +373,12 @@ class ObliviousJoin(MultiJoin):
         Rows that all inputs have mostly passed go first, then those furthest ahead, then those with
         the least values.
         """
-        values = map(self._stored.values, self._shape.ports)
-        everything = np.sort(np.concatenate(list(values)))
-        rows = len(everything)
-        count = min(rows, -(-self._memory.excess * rows // self._stored.memory))
         settled = min(estimate.mostly_passed for estimate in self._estimates.disorders)
-        passed, ahead = np.searchsorted(everything, [settled, self._frontier + 1]).tolist()
-        above = min(count - min(count, passed), rows - ahead)
-        if above:
-            self._clear_above(int(everything[rows - above]))
-        if above == count:
+        above, least = self._memory.to_free(settled, self._frontier)
+        if above is not None:
+            self._clear_above(above)
+        if least is None:
             return []
-        least = int(everything[count - above - 1]) + 1
         results = self._advance_marks(least)  # join waiting rows before they are dropped
         self._given_up_below = max(self._given_up_below, least)
         self._drop_all(least)

@@ -16,6 +16,9 @@ SPILLING_MODES: tuple[ReliefMode, ...] = ("dbf", "hybrid")
 """The modes that keep rows of inputs far ahead on disk."""
 Strategy = Literal["auto", "plain", "msf", "dbf", "hybrid"]
 STRATEGIES: tuple[Strategy, ...] = ("auto", *RELIEF_MODES)
+Admission = Literal["warn", "refuse"]
+ADMISSIONS: tuple[Admission, ...] = ("warn", "refuse")
+"""What may happen to a query whose joins need more memory than a budget has left."""
 ACCURACY = 0.999
 """Default share of results to be found."""
 

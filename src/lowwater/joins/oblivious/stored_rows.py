@@ -20,7 +20,7 @@ from lowwater.joins.oblivious.read_ahead import FADING
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, read, take
 from lowwater.state.time_buffer import TimeBuffer
-from lowwater.stream.element import END_OF_TIME, Chunk
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 PAGE_ROWS = 256
 """Number of rows of a page unless a cap makes pages smaller."""
@@ -190,6 +190,13 @@ class MatchedValues:
     def add(self, values: Ticks) -> None:
         """Add the values of rows that matched."""
         self._fresh.append(values)
+
+    def limit(self, most: int) -> None:
+        """Drop the least values so that the others take ``most`` bytes; rows that repeat a dropped
+        value are no longer noticed, and their lost results still are."""
+        if self.bytes > most:
+            self.settle(BEGINNING)
+            self._values = self._values[len(self._values) - most // self._values.itemsize :]
 
     def among(self, ticks: Ticks) -> int:
         """Return the number of rows whose value is among the matched values."""

@@ -112,6 +112,7 @@ STREAM_CLAUSES = {
     "WINDOWS": "words",
     "EXPIRE": "length",
     "DELETE WHEN": "condition",
+    "FRESH WITHIN": "targets",
     "FOLLOW": "nothing",
     "OPTIONS": "pairs",
 }
@@ -318,10 +319,20 @@ class ClauseParser(SqlParser):
 
     def _parse_weight(self) -> exp.Expr:
         """Parse ``'GOOG' = 60`` or ``('GOOG', 'NYSE') = 1 minute``."""
+        return self._parse_of_key("a weight is a key and a number, for example 'GOOG' = 60")
+
+    def _parse_target(self) -> exp.Expr:
+        """Parse ``'GOOG' = 5 seconds``."""
+        return self._parse_of_key(
+            "a target is a key and a length of time, for example 'GOOG' = 5 seconds"
+        )
+
+    def _parse_of_key(self, expected: str) -> exp.Expr:
+        """Parse a key, ``=`` and a number or length; ``expected`` says what is missing."""
         token = self._curr
         key = self._parse_unary()
         if key is None or not self._match(TokenType.EQ):
-            self.raise_error("a weight is a key and a number, for example 'GOOG' = 60", token)
+            self.raise_error(expected, token)
             return exp.null()
         weight = self.expression(Weight(this=key, expression=self._parse_length()))
         return placed(weight, token)

@@ -14,11 +14,14 @@ from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.clauses import JOIN_PARTS
+from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.pairs import JoinSide, Pairs
 from lowwater.plan.sql.values import Values, duration, number, parameter, share
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.size import byte_count
+
+OPTIONS = ("memory", "strategy", "accuracy", "latency", "read_ahead")
+"""The parts of a join clause that are options of joins without a window."""
 
 
 def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivious | None:
@@ -26,7 +29,7 @@ def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivi
     READ_AHEAD 512 ROWS]``; None without such a clause."""
     if tree is None:
         return None
-    memory, strategy, accuracy, latency, ahead = (tree.args.get(p.lower()) for p in JOIN_PARTS)
+    memory, strategy, accuracy, latency, ahead = (tree.args.get(name) for name in OPTIONS)
     wait = None
     if latency is not None:
         wait = duration(latency, values, text, "LATENCY", "2 seconds")
@@ -56,7 +59,7 @@ def memory_size(tree: exp.Expr, values: Values, text: str, what: str = "MEMORY")
 
 def _amount(tree: exp.Expr, values: Values, text: str) -> tuple[exp.Expr, exp.Expr | None]:
     """Return a number or text, perhaps the value of a parameter, and the unit after it."""
-    amount, unit = tree.this, tree.args.get("unit")
+    amount, unit = (tree.this, tree.args.get("unit")) if isinstance(tree, Length) else (tree, None)
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
     return amount, unit

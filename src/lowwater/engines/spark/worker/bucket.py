@@ -14,10 +14,12 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
 import polars as pl
 
 from lowwater.engines.spark.wire import tick_requests
+from lowwater.engines.spark.wire.answer_files import changes_of, file_of, write_changes
 from lowwater.engines.spark.wire.late_files import keep_refused
 from lowwater.engines.spark.wire.message import LAST_TICK, Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
@@ -35,7 +37,8 @@ from lowwater.operators.kernel import Reducer
 from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.intake import BatchIntake
 from lowwater.progress.options import Heartbeat, OnDemand, Timer
-from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
+from lowwater.stream.element import ENDED, Chunk, Element, End, GroupPunctuation
+from lowwater.updates.queue_kernel import QueueKernel
 
 FOR_NEW_ROWS = 200_000_000
 """Nanoseconds after which a tick is requested for waiting rows. A batch of new rows that comes
@@ -118,12 +121,14 @@ class Bucket:
             self._now = max(self._now, message.at)
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
+            self._graph.share_memory()
             refused = self._take_rows(by_kind)
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
             self._take_late_rows(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
+        self._keep_answers(task)
         self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
             marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
@@ -140,6 +145,19 @@ class Bucket:
         for member in self._graph.members.values():
             self._record.notes += member.notes()
         yield self._report().message(self._record, task.batch, self._last)
+
+    def _keep_answers(self, task: Task) -> None:
+        """Write the newest answers of the batch, where they are kept."""
+        files = self._program.answers
+        if files is None:
+            return
+        queues = [self._graph.members[each.operator].kernel for each in files.queues]
+        left = () if files.result is None else self._graph.left[files.result]
+        found = changes_of(
+            files, left, [q for q in queues if isinstance(q, QueueKernel)], self._now
+        )
+        name = file_of(task.batch, self._program.number, self._id)
+        write_changes(Path(files.folder) / name, found)
 
     @property
     def _own_groups(self) -> int | None:
@@ -239,7 +257,7 @@ class Bucket:
             port = exchange.senders.index(message.sender)
             for element in elements:
                 alone = isinstance(element, GroupPunctuation) and (
-                    exchange.owned or element.attribute == GONE
+                    exchange.owned or element.attribute == ENDED
                 )
                 results = [element] if alone else step(union, port, element, exchange.where)
                 self._graph.push(message.port, results)
