@@ -949,6 +949,31 @@ def a_union_with_and_without_groups(w: World) -> lw.Stream:
     return both.window(10).group_by("g").agg(n="count(*)", total="sum(v)")
 
 
+@case(f"SELECT ws, we, g, count(*), sum(v) FROM {windows('leaving', 12, 4)} GROUP BY ALL")
+def windows_of_groups_that_end(w: World) -> lw.Stream:
+    return w.leaving.window(12, slide=4).group_by("g").agg(n="count(*)", total="sum(v)")
+
+
+@case(
+    """SELECT a.ts, a.g, b.ts FROM leaving a LEFT JOIN parting b
+       ON a.g = b.g AND b.v > 3 AND b.ts BETWEEN a.ts AND a.ts + 2""",
+    buckets=3,
+)
+def a_join_of_groups_and_channels_that_end(w: World) -> lw.Stream:
+    strong = w.parting.where("v > 3")
+    return w.leaving.join(strong, on="g", within=(0, 2), how="left").select("ts", "g", "ts_right")
+
+
+@case(f"SELECT ws, we, count(*) FROM {windows('parting', 10)} GROUP BY ALL", BOTH)
+def windows_over_channels_that_end(w: World) -> lw.Stream:
+    return w.parting.window(10).agg(n="count(*)")
+
+
+@case("SELECT one, two, count(*) FROM paired GROUP BY ALL", buckets=3)
+def groups_of_times_that_are_promised_jointly(w: World) -> lw.Stream:
+    return w.paired.group_by("one", "two").agg(n="count(*)")
+
+
 @case(f"SELECT ws, we, k, count(*) FROM {windows('told', 10)} GROUP BY ALL", BOTH)
 def told_by_the_producer(w: World) -> lw.Stream:
     return w.told.window(10).group_by("k").agg(n="count(*)")

@@ -193,12 +193,7 @@ class CheckedRun:
             if self._restarts and self._draw(st.booleans()):
                 intake = self._reborn_intake(operator, intake)
                 feeds[at] = (operator, intake, reader)
-            taken = intake.take(chunk, self._now())
-            if taken.refused is not None:
-                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
-            for element in (taken.rows, *taken.promises):
-                if not isinstance(element, pl.DataFrame) or element.height:
-                    self._emit(operator, element)
+            self._take(operator, intake, chunk)
         for index, kernel in self._kernels.items():
             while kernel.has_work:
                 self._emit_all(index, kernel.work_on())
@@ -210,6 +205,13 @@ class CheckedRun:
         result = pl.concat(self._out)
         assert dict(result.schema) == schema, f"declared {schema}, got {dict(result.schema)}"
         return result
+
+    def _take(self, operator: Operator, intake: Intake, chunk: pl.DataFrame) -> None:
+        for part in intake.parts(chunk):
+            taken = intake.take(chunk[part], self._now())
+            if taken.refused is not None:
+                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
+            self._emit_all(operator.index, [taken.rows, *taken.promises])
 
     def _reborn_intake(self, operator: Operator, intake: Intake) -> Intake:
         saved = copy.deepcopy(intake.snapshot())

@@ -28,6 +28,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, Mask, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
+from lowwater.progress.spec import channel_name
 from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
@@ -160,7 +161,7 @@ class Tracker:
     @property
     def joining(self) -> int:
         """The mark at which a channel that is not announced would join now."""
-        return self.promised if self._channels else self._floor
+        return self.promised
 
     def absorb(self, times: Ticks, marks: Ticks, rows: ChannelRows, now: int) -> Judgement:
         """Move the marks by the digest of a batch without order.
@@ -319,6 +320,35 @@ class Tracker:
         self._raise_stale()
 
     @property
+    def names(self) -> list[Hashable]:
+        """The channels that are known."""
+        return list(self._channels)
+
+    def knows(self, keys: Chunk) -> NDArray[np.bool_]:
+        """Return which of some channels are known; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((name in self._channels for name in names), bool, keys.height)
+
+    def end(self, keys: Chunk) -> int:
+        """Forget channels that have ended, in this order; return the least mark in their last
+        punctuation.
+
+        If no channel is left, the mark of the stream stays at that of the last.
+        """
+        names = [channel_name(parts) for parts in keys.rows()]
+        before = min((self._emitted.pop(name, BEGINNING) for name in names), default=BEGINNING)
+        self._channels.remove([name for name in names if name in self._channels])
+        for name in names:
+            self._short.discard(name)
+            self.doubts.pop(name, None)
+            self.new_doubts.pop(name, None)
+            if self._stale is not None:
+                self._stale.forget(name)
+        self._moved = [name for name in self._moved if name in self._channels]
+        self._raise_stale()
+        return before
+
+    @property
     def moved(self) -> Sequence[Hashable]:
         """The channels that got the last rows or timestamps."""
         return self._moved
@@ -326,6 +356,11 @@ class Tracker:
     def mark_of(self, name: Hashable) -> int:
         """Return the mark of one channel; of one not known, that of all channels to come."""
         return self._channels.mark_of(name) if name in self._channels else self._floor
+
+    def marks_of(self, keys: Chunk) -> Ticks:
+        """Return the marks of some channels; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((self.mark_of(name) for name in names), np.int64, keys.height)
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
