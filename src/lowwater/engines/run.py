@@ -19,6 +19,7 @@ from lowwater.engines.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
 
@@ -239,6 +240,13 @@ class RunOptions:
             )
         if self.tick is not None and nanoseconds(self.tick, "tick") < 0:
             raise OptionError(f"tick= is a length of time of zero or more, not {self.tick!r}")
+
+
+def prepare_shared(plan: SharedPlan, options: Mapping[str, RunOptions]) -> Mapping[str, Run]:
+    """Set queries up that share queues, which run in this process; return their runs by name."""
+    from lowwater.engines.embedded.shared_run import prepare_shared as make  # noqa: PLC0415
+
+    return make(plan, options)
 
 
 def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:

@@ -14,7 +14,8 @@ from lowwater.pipeline.streams import make_stream
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.plan.physical.planner import compile_plan
+from lowwater.plan.physical.planner import compile_plan, compile_shared
+from lowwater.plan.physical.sharing import SharedPlan, sharing
 from lowwater.plan.sql.declarations import Declared
 from lowwater.plan.sql.script import read_script
 from lowwater.plan.sql.values import Values, parameter_term
@@ -68,6 +69,9 @@ class Pipeline:
     engine: str = "embedded"
     session: Callable[[], Any] = field(default=spark_session, repr=False)
     """A function that makes the Spark session; called only if one is needed."""
+    shared: tuple[SharedPlan, ...] = ()
+    """The plans of queries that share the queue of an update stream; the names are the queries'
+    numbers."""
 
 
 def load_file(
@@ -113,11 +117,25 @@ def load_text(
     except ExpressionError as error:
         raise given.explained(error) from None
     given.refuse_unused()
+    roots = {str(number): each.node for number, each in enumerate(found, 1)}
+    groups = sharing(roots) if engine == "embedded" else []
+    shared = tuple(
+        compile_shared({name: roots[name] for name in group}, [1.0] * len(group))
+        for group in groups
+        if len(group) > 1
+    )
+    parts = {name: each.part(at) for each in shared for at, name in enumerate(each.names)}
     queries = tuple(
-        PlannedQuery(number, compile_plan(each.node), each.line, each.target, each.target_place)
+        PlannedQuery(
+            number,
+            parts.get(str(number)) or compile_plan(each.node),
+            each.line,
+            each.target,
+            each.target_place,
+        )
         for number, each in enumerate(found, 1)
     )
-    return Pipeline(name, text, streams, queries, engine, session)
+    return Pipeline(name, text, streams, queries, engine, session, shared)
 
 
 class Parameters(Mapping[str, object]):

@@ -64,14 +64,17 @@ class RowQueue:
         self._by, self._pace = by, pace
         self._strict, self._prefer = rows.ports > 1, rows.prefer
         self.memory = OnDemandMemory(pl.Schema(rows.schema))
-        line: KeyLine[KeyCell] = make_line(by, lambda: pace.cost, now)
-        self.keys = KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
+        self.keys = self._make_keys(by, rows, now)
         self._all: deque[WaitingRow] = deque()
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """True while every row is worked on and none is replaced."""
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self.load = Load(pace, least=by.complete_within or 0)
+
+    def _make_keys(self, by: Updates, rows: QueuedRows, now: Callable[[], int]) -> KeyQueue[Any]:
+        line: KeyLine[KeyCell] = make_line(by, lambda: self._pace.cost, now)
+        return KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -326,7 +329,8 @@ class RowQueue:
             return None
         if self.complete:
             return self._all[0].arrival
-        return self.keys.line.head().first
+        first: int = self.keys.line.head().first
+        return first
 
     def least(self) -> list[int]:
         """Return the least time of the waiting rows, for each attribute."""
@@ -349,8 +353,7 @@ class RowQueue:
                 continue
             cell.newest = tick
             self._note_newest(cell, came, at)
-            cell.account.updates += 1
-            cell.account.delivered += 1
+            cell.account.passed()
             kept.append(at)
         return came.rows if len(kept) == came.rows.height else came.rows[kept]
 

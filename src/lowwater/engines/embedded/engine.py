@@ -8,9 +8,11 @@ queue holds rows, it sleeps. After each step, operators run until the arcs betwe
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+
+import polars as pl
 
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
@@ -19,7 +21,7 @@ from lowwater.engines.embedded.outputs import LateOutput, Results
 from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
-from lowwater.metrics import RunMetrics
+from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
@@ -41,6 +43,17 @@ class ReadPace:
     lets time run until some source has a full chunk."""
 
 
+@dataclass(frozen=True)
+class Target:
+    """The destination of the results of an operator, and that of late rows."""
+
+    index: int
+    schema: Mapping[str, pl.DataType]
+    sink: Sink
+    late_sink: Sink | None = None
+    """None if late rows are kept."""
+
+
 class EmbeddedEngine:
     """Runs a physical plan to its end, or until stopped."""
 
@@ -53,14 +66,29 @@ class EmbeddedEngine:
         late_sink: Sink | None,
         keep_last: int = 0,
     ):
+        targets = [Target(plan.result.index, plan.schema, sink, late_sink)]
+        self._set_up(plan, targets, clock, pace, keep_last)
+
+    def _set_up(
+        self,
+        plan: PhysicalPlan,
+        targets: Sequence[Target],
+        clock: Clock,
+        pace: ReadPace,
+        keep_last: int,
+    ) -> None:
         self._clock, self._pace = clock, pace
-        self.sink_call = SinkCall()
-        self.results = Results(plan, sink, clock, self.sink_call, keep_last)
-        self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
+        self.sink_call = call = SinkCall()
+        self.results = [
+            Results(plan, each.schema, each.sink, clock, call, keep_last) for each in targets
+        ]
+        """The results of each query; there is one unless several share a queue."""
+        self.side_outputs = [LateOutput(each.late_sink, call, keep_last) for each in targets]
+        """The side output of each query."""
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
         self.vertices: dict[int, Vertex] = {}
-        self._build(plan)
+        self._build(plan, targets)
         self._sampler = Sampler(self._metrics)
         self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
@@ -68,11 +96,11 @@ class EmbeddedEngine:
         self._begun = clock.now()
         self._ended_at: int | None = None
 
-    def _build(self, plan: PhysicalPlan) -> None:
+    def _build(self, plan: PhysicalPlan, targets: Sequence[Target]) -> None:
         for operator in plan.operators:
             if isinstance(operator, SourceOperator):
                 demands = plan.demands[operator.index]
-                self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
+                self.feeds[operator.index] = Feed(operator, demands, self._keep_late_rows)
             else:
                 kernel = plan.kernel(operator.index)
                 vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
@@ -80,8 +108,16 @@ class EmbeddedEngine:
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        last = plan.result.index
-        (self.vertices.get(last) or self.feeds[last]).deliver = self.results.deliver
+        self._deliver([each.index for each in targets])
+
+    def _deliver(self, results: Sequence[int]) -> None:
+        """Let the rows of operators leave as the results of the queries."""
+        for index, own in zip(results, self.results, strict=True):
+            (self.vertices.get(index) or self.feeds[index]).deliver = own.deliver
+
+    def _keep_late_rows(self, stream: str, rows: Chunk) -> None:
+        for each in self.side_outputs:
+            each.take(stream, rows)
 
     def feed(self, stream: str) -> Feed:
         """Return the source of a stream, by name."""
@@ -91,7 +127,7 @@ class EmbeddedEngine:
         """Count rows of a stream that an operator found to be late; keep them if there are any."""
         self.feed(stream).intake.account.add_lines(lines)
         if rows is not None:
-            self.side_output.take(stream, rows)
+            self._keep_late_rows(stream, rows)
 
     # ---- running ---------------------------------------------------------------------------
 
@@ -107,7 +143,8 @@ class EmbeddedEngine:
         self._sampler.begin()
         try:
             self._loop(feeds)
-            self.results.complete()
+            for each in self.results:
+                each.complete()
         finally:
             self._ended_at = self._clock.now()
             for feed in feeds:
@@ -115,9 +152,11 @@ class EmbeddedEngine:
             for vertex in self.vertices.values():
                 vertex.store.close()
             self._sampler.end()
-            with ExitStack() as closing:  # closes both sinks, even if closing one of them fails
-                closing.callback(self.side_output.close)
-                closing.callback(self.results.close)
+            with ExitStack() as closing:  # closes all sinks, even if closing one of them fails
+                for late in self.side_outputs:
+                    closing.callback(late.close)
+                for results in self.results:
+                    closing.callback(results.close)
 
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
@@ -139,7 +178,9 @@ class EmbeddedEngine:
         if first is None:
             return
         if self._clock.real:
-            self.results.shift = shift = self._clock.now() - first
+            shift = self._clock.now() - first
+            for results in self.results:
+                results.shift = shift
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
@@ -167,12 +208,16 @@ class EmbeddedEngine:
         if not ready:
             return False
         feed = feeds[min(ready)[2]]
-        self.results.read_at = now
+        self._note_reading(now)
         begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
         self._schedule.run_from(feed.outputs)
         return True
+
+    def _note_reading(self, now: int) -> None:
+        for each in self.results:
+            each.read_at = now
 
     def _fire_timers(self, feeds: list[Feed]) -> bool:
         """Fire the timers that are due; return whether there was one."""
@@ -181,7 +226,7 @@ class EmbeddedEngine:
         for feed in feeds:
             timer = feed.next_timer()
             if timer is not None and timer <= now:
-                self.results.read_at = now
+                self._note_reading(now)
                 begun = stopwatch()
                 feed.fire(now)
                 self._clock.worked(stopwatch() - begun)
@@ -197,7 +242,7 @@ class EmbeddedEngine:
         arcs: Iterable[Arc] | None = self._timestamps.make(now)
         if arcs is None:
             return False
-        self.results.read_at = now
+        self._note_reading(now)
         self._clock.worked(stopwatch() - begun)
         self._schedule.run_from(arcs)
         return True
@@ -207,7 +252,7 @@ class EmbeddedEngine:
         queue = self._schedule.next_queue()
         if queue is None:
             return False
-        self.results.read_at = self._clock.now()
+        self._note_reading(self._clock.now())
         self._schedule.work_on(queue)
         return True
 
@@ -228,9 +273,9 @@ class EmbeddedEngine:
 
     # ---- metrics ---------------------------------------------------------------------------
 
-    def metrics(self) -> RunMetrics:
-        """Return the metrics so far; any thread may call this."""
-        found = self._sampler.read(self._clock.wake)
+    def metrics(self, query: int = 0) -> RunMetrics:
+        """Return the metrics of a query so far; any thread may call this."""
+        found = self._sampler.read(self._clock.wake)[query]
         waiting = {feed.spec.name: feed.waiting() for feed in self.feeds.values()}
         streams = (
             replace(each, waiting_rows=held[0], waiting_bytes=held[1])
@@ -246,22 +291,34 @@ class EmbeddedEngine:
         held = (feed.waiting() for feed in self.feeds.values())
         return sum(each[0] for each in held if each is not None)
 
-    def _metrics(self) -> RunMetrics:
+    def _metrics(self) -> list[RunMetrics]:
+        """Return the metrics of each query."""
+        return [self._metrics_of(query) for query in range(len(self.results))]
+
+    def _operators(self, query: int, elapsed: int) -> Iterable[OperatorMetrics]:
+        """Return the metrics of the operators that work for a query."""
+        return (vertex.metrics(elapsed) for vertex in self.vertices.values())
+
+    def _read_by(self, query: int) -> Iterable[Feed]:
+        """Return the sources that a query reads."""
+        return self.feeds.values()
+
+    def _metrics_of(self, query: int) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
-        totals = self._totals
-        rows_out, rows_waiting = self.results.counts()
+        totals, results = self._totals, self.results[query]
+        rows_out, rows_waiting = results.counts()
         return RunMetrics(
             rows_out=rows_out,
             elapsed_seconds=elapsed / SECOND,
-            operators=tuple(vertex.metrics(elapsed) for vertex in self.vertices.values()),
-            streams=tuple(feed.metrics(now) for feed in self.feeds.values()),
+            operators=tuple(self._operators(query, elapsed)),
+            streams=tuple(feed.metrics(now) for feed in self._read_by(query)),
             state_rows=totals.rows.now,
             state_rows_peak=totals.rows.peak,
             state_bytes=totals.bytes.now,
             state_bytes_peak=totals.bytes.peak,
             memory_peak=totals.memory.peak,
             queue_peak=totals.queued.peak,
-            latency=copy.deepcopy(self.results.latency),
+            latency=copy.deepcopy(results.latency),
             rows_waiting=rows_waiting,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -33,10 +34,18 @@ def _write(sink: Sink, rows: Chunk, call: SinkCall) -> None:
 class Results:
     """Hands results to the sink and measures their latency."""
 
-    def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, call: SinkCall, keep: int):
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        schema: Mapping[str, pl.DataType],
+        sink: Sink,
+        clock: Clock,
+        call: SinkCall,
+        keep: int,
+    ):
         self._sink, self._clock, self._call = sink, clock, call
-        self._columns = list(plan.schema)
-        self._arrival = _arrival_column(plan)
+        self._columns = list(schema)
+        self._arrival = _arrival_column(plan, schema)
         self._delivered = 0
         self.last = LastRows(keep)
         self.latency = Histogram()
@@ -75,14 +84,14 @@ class Results:
             self._sink.close()
 
 
-def _arrival_column(plan: PhysicalPlan) -> str | None:
+def _arrival_column(plan: PhysicalPlan, schema: Mapping[str, pl.DataType]) -> str | None:
     """Return the column of the result that holds the arrival times of rows; None if there is
     none."""
     names = {each.source.arrival for each in plan.sources}
     if len(names) != 1:
         return None
     name = names.pop()
-    return name if name in plan.schema else None
+    return name if name in schema else None
 
 
 class LateOutput:
