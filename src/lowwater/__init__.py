@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
+        AdmissionError,
         BadInput,
         BrokenPromise,
         CheckpointError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AdmissionError": ("lowwater.errors", "AdmissionError"),
     "BadInput": ("lowwater.errors", "BadInput"),
     "BrokenPromise": ("lowwater.errors", "BrokenPromise"),
     "CheckpointError": ("lowwater.errors", "CheckpointError"),
@@ -122,6 +124,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 __all__ = [
+    "AdmissionError",
     "BadInput",
     "BrokenPromise",
     "CheckpointError",

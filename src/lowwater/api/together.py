@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -10,18 +10,28 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from lowwater.api.query import Stream
+from lowwater.api.runs import rates_of
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
 from lowwater.dashboard.page import open_page, watched_query
+from lowwater.engines.admission import (
+    divided_budget,
+    refuse_without_joins,
+    shares_of,
+    sharing_joins,
+)
 from lowwater.engines.clock import Charge
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import Run, RunOptions, RunPage
 from lowwater.engines.run_group import RunGroup
 from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.options import Admission
 from lowwater.metrics import RunMetrics
 from lowwater.plan.explain import explain, explain_shared
 from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
 from lowwater.plan.physical.planner import compile_plan, compile_shared
 from lowwater.plan.physical.sharing import SharedPlan, apart, sharing
 from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
 
 Given = TypeVar("Given")
 
@@ -127,8 +137,10 @@ class Together:
     def _plans(self, plan: PlanShape) -> dict[str, PhysicalPlan]:
         return {name: compile_plan(each, plan) for name, each in self._queries.items()}
 
-    def _shared_plans(self, plan: PlanShape) -> list[SharedPlan]:
-        return [
+    def _shared_plans(self, plan: PlanShape, memory: MemoryBudget | None) -> list[SharedPlan]:
+        """Return the plans of queries that share queues; with a memory budget, queries with joins
+        that it is divided over run apart."""
+        plans = [
             compile_shared(
                 {name: self._queries[name] for name in group},
                 [self._weights.get(name, 1.0) for name in group],
@@ -136,8 +148,9 @@ class Together:
             )
             for group in self._shared
         ]
+        return [each for each in plans if memory is None or not sharing_joins(each.plan)]
 
-    def explain(self, plan: PlanShape = "out-of-order") -> str:
+    def explain(self, plan: PlanShape = "out-of-order", *, memory: Size | None = None) -> str:
         """Return the plans as text, one after the other; queries that share a queue have one plan.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
@@ -146,13 +159,22 @@ class Together:
 
         ``plan``
             "out-of-order" (default), or "in-order": the shape that puts rows in order first.
+        ``memory``
+            Most memory for the joins without a window of all queries together, as in :meth:`run`.
+            With it, they show their needs and shares. Default: None, there is no budget.
         """
-        shared = self._shared_plans(plan)
+        budget = MemoryBudget.of(memory)
+        shared = self._shared_plans(plan, budget)
         together = {name for each in shared for name in each.names}
+        plans = self._plans(plan)
+        remarks: Sequence[Mapping[int, list[str]]] = [{}] * len(plans)
+        if budget is not None:
+            refuse_without_joins(list(plans.values()))
+            remarks = shares_of(list(plans.values()), budget.bytes, None)
         texts = [explain_shared(each) for each in shared]
         texts += [
-            f"query {name!r}\n{explain(each)}"
-            for name, each in self._plans(plan).items()
+            f"query {name!r}\n{explain(each, None, more)}"
+            for (name, each), more in zip(plans.items(), remarks, strict=True)
             if name not in together
         ]
         lines = apart(self._queries)
@@ -174,6 +196,9 @@ class Together:
         buckets: int | None = None,
         session: Any = None,
         dashboard: bool | Dashboard = False,
+        memory: Size | None = None,
+        admission: Admission | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> Runs:
         """Run all queries in the background and return a handle.
 
@@ -208,6 +233,12 @@ class Together:
         ``dashboard``
             True, or ``lw.dashboard(...)``: show the runs on a page, at ``runs.dashboard.url``.
             Default: False.
+        ``memory``
+            Most memory for the rows of the joins without a window of all queries together,
+            ``"1 GB"``. It is divided by need while they run; a query is judged by what those before
+            it leave. Default: None, no limit.
+        ``admission``, ``rates``
+            As in :meth:`Stream.run`, for all queries. Default: None.
         """
         if clock is not None and not isinstance(clock, str):
             raise OptionError(
@@ -230,10 +261,15 @@ class Together:
         charges = self._by_query(charge, "charge") if isinstance(charge, Mapping) else {}
         charged = "nothing" if isinstance(charge, Mapping) else charge
         sinks, late_sinks = self._by_query(sink, "sink"), self._by_query(late_sink, "late_sink")
-        shared_plans = self._shared_plans(plan) if engine == "embedded" else []
         plans = self._plans(plan)
-        for each in shared_plans:
-            plans |= {name: each.part(query) for query, name in enumerate(each.names)}
+        budget_of_all = MemoryBudget.of(memory, admission)
+        shared_plans = self._shared_plans(plan, budget_of_all) if engine == "embedded" else []
+        for together in shared_plans:
+            plans |= {name: together.part(query) for query, name in enumerate(together.names)}
+        given_rates = rates_of(memory, rates)
+        if given_rates is not None:
+            given_rates.check([each.spec.name for one in plans.values() for each in one.sources])
+        budgets = divided_budget(budget_of_all, engine, list(plans.values()))
         queries = {
             name: (
                 each,
@@ -243,9 +279,15 @@ class Together:
                     late_sink=late_sinks.get(name),
                     checkpoint=self._checkpoint(checkpoint, name),
                     charge=charges.get(name, charged),
+                    memory=budget,
+                    ledger=ledger,
+                    rates=None
+                    if given_rates is None
+                    else given_rates.among([one.spec.name for one in each.sources]),
+                    label=f"query {name!r}",
                 ),
             )
-            for name, each in plans.items()
+            for (name, each), (budget, ledger) in zip(plans.items(), budgets, strict=True)
         }
         group = RunGroup.prepare(engine, queries, shared_plans)
         group.start()

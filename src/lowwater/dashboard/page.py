@@ -14,7 +14,7 @@ import polars as pl
 
 from lowwater.dashboard.history import METRICS, read_saved
 from lowwater.dashboard.observation import WatchedQuery
-from lowwater.dashboard.options import Dashboard
+from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions
 from lowwater.errors import LowwaterError
@@ -34,7 +34,8 @@ class Page:
         self._watcher = Watcher(title, engine, watched, options.show_rows, options.save)
         rows = (lambda: last_rows(self._watcher.watched)) if options.show_rows else None
         try:
-            self._server = serve(lambda: self._watcher.state, self._watcher.history, options, rows)
+            history = self._watcher.history
+            self._server = serve(lambda: self._watcher.state, history, options, rows, watched)
         except BaseException:
             self._watcher.settle()
             raise
@@ -126,10 +127,24 @@ def last_rows(queries: Sequence[WatchedQuery]) -> dict[str, Any]:
     """Return the last results and late rows of all queries as texts, the newest first."""
     return {
         "queries": {
-            each.id: {"answers": _texts(each.run.last_rows()), "late": _texts(_late(each))}
+            each.id: {
+                "answers": _texts(each.run.last_rows()),
+                "late": _texts(_late(each)),
+                "table": _texts(_newest(each)),
+            }
             for each in queries
         }
     }
+
+
+def _newest(query: WatchedQuery) -> pl.DataFrame:
+    """Return the newest answers of the keys that were answered last; none without an update
+    key."""
+    if query.run.puller is None:
+        return pl.DataFrame()
+    with contextlib.suppress(LowwaterError):  # the run has failed, and the page says so
+        return pl.DataFrame(query.run.table()).tail(LAST)
+    return pl.DataFrame()
 
 
 def _late(query: WatchedQuery) -> pl.DataFrame:

@@ -13,12 +13,14 @@ from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.page import Page
 from lowwater.dashboard.watcher import Watcher
+from lowwater.engines.admission import divided_budget
 from lowwater.engines.run import Run, RunOptions
 from lowwater.engines.run_group import RunGroup
 from lowwater.errors import OptionError, SinkError
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, query_progress, with_lags
 from lowwater.pipeline.targets import PLAIN, Target, Writing, late_folders, targets
 from lowwater.pipeline.text import Pipeline, PlannedQuery
+from lowwater.plan.physical.costs import Rates
 from lowwater.sinks import Folder, Sink
 
 AVAILABLE_NOW = "available-now"
@@ -37,6 +39,8 @@ class RunSettings:
     dashboard: Dashboard | None = None
     """The page that shows the run; None for none."""
     save_metrics: Path | None = None
+    rates: Rates | None = None
+    """Rows a second of streams, by which a memory budget is judged before the run."""
     writing: Writing = PLAIN
     """The way in which folders of results are written."""
 
@@ -68,6 +72,8 @@ class PipelineRun:
         if options.checkpoint is None:
             _refuse_used(goals, late)
         session = pipeline.session() if pipeline.engine == "spark" else None
+        plans = [each.plan for each in pipeline.queries]
+        self._budgets = divided_budget(pipeline.memory, pipeline.engine, plans)
         about = {
             str(query.number): (
                 query.plan,
@@ -140,7 +146,18 @@ class PipelineRun:
         timed = options.real_time and (query.generated or not spark)
         clock: Literal["wall"] | None = "wall" if timed else None
         keep = LAST if options.dashboard is not None and options.dashboard.show_rows else 0
-        shared = RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
+        many = len(self.pipeline.queries) > 1
+        memory, ledger = self._budgets[query.number - 1]
+        shared = RunOptions(
+            sink=sink,
+            late_sink=side,
+            clock=clock,
+            keep_last=keep,
+            memory=memory,
+            ledger=ledger,
+            rates=None if options.rates is None else options.rates.among(query.streams),
+            label=f"query {query.number}, line {query.line}" if many else "",
+        )
         if not spark:
             return shared
         finite = not query.live
@@ -209,6 +226,10 @@ class PipelineRun:
 
 
 def _check(pipeline: Pipeline, options: RunSettings) -> None:
+    if options.rates is not None:
+        if pipeline.memory is None:
+            raise OptionError("--rate goes with --memory, or with SET MEMORY in the pipeline")
+        options.rates.check(list(pipeline.streams))
     if pipeline.engine != "spark":
         for name in ("checkpoint", "trigger"):
             if getattr(options, name) is not None:

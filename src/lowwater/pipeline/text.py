@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from lowwater.engines.admission import refuse_without_joins, sharing_joins
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import ENGINES, spark_session
 from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.streams import make_stream
@@ -58,6 +60,16 @@ class DeclaredStream:
     node: SourceNode
 
 
+class BudgetOptions(NamedTuple):
+    """The memory budget as the command gives it; None for what the pipeline sets."""
+
+    memory: str | None = None
+    admission: str | None = None
+
+
+NO_BUDGET = BudgetOptions()
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """A pipeline that can be run."""
@@ -67,6 +79,8 @@ class Pipeline:
     streams: Mapping[str, DeclaredStream]
     queries: tuple[PlannedQuery, ...]
     engine: str = "embedded"
+    memory: MemoryBudget | None = None
+    """The memory that the joins without a window of all queries share; None for no limit."""
     session: Callable[[], Any] = field(default=spark_session, repr=False)
     """A function that makes the Spark session; called only if one is needed."""
     shared: tuple[SharedPlan, ...] = ()
@@ -79,6 +93,7 @@ def load_file(
     engine: str = "embedded",
     values: Values | None = None,
     master: str | None = None,
+    budget: BudgetOptions = NO_BUDGET,
 ) -> Pipeline:
     """Return the pipeline in a file, which is UTF-8 text."""
     try:
@@ -87,7 +102,7 @@ def load_file(
         raise OptionError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise OptionError(f"{path} is not a text (in UTF-8)") from None
-    return load_text(text, engine, values, master, Path(path).name)
+    return load_text(text, engine, values, master, Path(path).name, budget)
 
 
 def load_text(
@@ -96,9 +111,10 @@ def load_text(
     values: Values | None = None,
     master: str | None = None,
     name: str = "pipeline",
+    budget: BudgetOptions = NO_BUDGET,
 ) -> Pipeline:
     """Return the pipeline that a text describes; ``values`` are its parameters, and it must use
-    all."""
+    all. The options of ``budget`` replace those that the text sets."""
     if engine not in ENGINES:
         raise OptionError(f"an engine is {' or '.join(ENGINES)}, not {engine!r}")
     text = text.removeprefix("\ufeff")  # a mark that some editors write
@@ -117,13 +133,18 @@ def load_text(
     except ExpressionError as error:
         raise given.explained(error) from None
     given.refuse_unused()
-    roots = {str(number): each.node for number, each in enumerate(found, 1)}
+    memory = MemoryBudget.of(
+        found.memory if budget.memory is None else budget.memory,
+        found.admission if budget.admission is None else budget.admission,
+    )
+    roots = {str(number): each.node for number, each in enumerate(found.queries, 1)}
     groups = sharing(roots) if engine == "embedded" else []
-    shared = tuple(
+    plans = [
         compile_shared({name: roots[name] for name in group}, [1.0] * len(group))
         for group in groups
         if len(group) > 1
-    )
+    ]
+    shared = tuple(each for each in plans if memory is None or not sharing_joins(each.plan))
     parts = {name: each.part(at) for each in shared for at, name in enumerate(each.names)}
     queries = tuple(
         PlannedQuery(
@@ -133,9 +154,11 @@ def load_text(
             each.target,
             each.target_place,
         )
-        for number, each in enumerate(found, 1)
+        for number, each in enumerate(found.queries, 1)
     )
-    return Pipeline(name, text, streams, queries, engine, session, shared)
+    if memory is not None:
+        refuse_without_joins([each.plan for each in queries])
+    return Pipeline(name, text, streams, queries, engine, memory, session, shared)
 
 
 class Parameters(Mapping[str, object]):

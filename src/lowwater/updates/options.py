@@ -24,6 +24,7 @@ PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
+FreshWithin = Duration | Mapping[Hashable, Duration]
 
 UPDATE_KEY = Term("update_key=", "UPDATE KEY")
 SCHEDULE = Term("schedule=", "SCHEDULE")
@@ -33,9 +34,10 @@ COMPLETE_WITHIN = Term("complete_within=", "COMPLETE WITHIN")
 UPDATE_WINDOWS = Term("windows=", "WINDOWS")
 EXPIRE = Term("expire=", "EXPIRE")
 DELETE_WHEN = Term("delete_when=", "DELETE WHEN")
+FRESH_WITHIN = Term("fresh_within=", "FRESH WITHIN")
 OPTIONS = (
     *(UPDATE_KEY, SCHEDULE, WEIGHTS, BUDGET, COMPLETE_WITHIN, UPDATE_WINDOWS, EXPIRE),
-    DELETE_WHEN,
+    *(DELETE_WHEN, FRESH_WITHIN),
 )
 """The options of an update stream, and the clauses for them."""
 
@@ -101,6 +103,15 @@ class Updates:
     deletion: Deletion | None = None
     """The compiled condition, over the columns of the rows it is applied to; None until it is
     checked."""
+    targets: tuple[tuple[Key, int], ...] = ()
+    """The staleness in nanoseconds that is asked for of single keys."""
+    other_target: int | None = None
+    """The staleness that is asked for of every other key; None for any."""
+
+    @property
+    def has_targets(self) -> bool:
+        """True if some staleness is asked for."""
+        return bool(self.targets) or self.other_target is not None
 
     @property
     def forgets(self) -> bool:
@@ -118,6 +129,10 @@ class Updates:
             parts.append(f"keys expire after {spell(self.expire)}")
         if self.delete_when is not None:
             parts.append(f"deleted when {self.delete_when}")
+        if self.other_target is not None:
+            parts.append(f"fresh within {spell(self.other_target)}")
+        if self.targets:
+            parts.append(f"{len(self.targets)} keys with targets of staleness")
         return ", ".join(parts)
 
 
@@ -130,6 +145,7 @@ def updates_of(
     windows: Windows | None = None,
     expire: Duration | None = None,
     delete_when: str | None = None,
+    fresh_within: FreshWithin | None = None,
 ) -> Updates:
     """Return the checked options from those that a user gives."""
     columns = (key,) if isinstance(key, str) else tuple(key)
@@ -161,6 +177,7 @@ def updates_of(
             f" \"status = 'closed'\" for example, not {delete_when!r}",
         )
     counted, others = _weights(weights or {}, len(columns))
+    targets, other_target = _targets(fresh_within, len(columns))
     return Updates(
         columns,
         chosen,
@@ -171,7 +188,35 @@ def updates_of(
         windows=windows or "lazy",
         expire=_above_zero(expire, EXPIRE),
         delete_when=delete_when,
+        targets=targets,
+        other_target=other_target,
     )
+
+
+def _targets(
+    given: FreshWithin | None, columns: int
+) -> tuple[tuple[tuple[Key, int], ...], int | None]:
+    """Return the targets of single keys, and that of all other keys, in nanoseconds."""
+    if given is None:
+        return (), None
+    if not isinstance(given, Mapping):
+        return (), _positive(given, FRESH_WITHIN)
+    if not given:
+        raise OptionError(
+            FRESH_WITHIN,
+            " names no key; give one length of time for all keys, or some for single keys,"
+            " {'GOOG': '1 second'}",
+        )
+    found: dict[Key, int] = {}
+    for name, length in given.items():
+        key = name if isinstance(name, tuple) else (name,)
+        if len(key) != columns:
+            raise OptionError(FRESH_WITHIN, f": {name!r} names no key of {columns} column(s)")
+        try:
+            found[key] = _positive(length, f"{FRESH_WITHIN}: the target of {name!r}")
+        except OptionError as error:
+            raise OptionError(*error.parts, about=FRESH_WITHIN) from None
+    return tuple(found.items()), None
 
 
 def _above_zero(length: Duration | None, what: Term) -> int | None:

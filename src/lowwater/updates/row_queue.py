@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import Chunk
+from lowwater.stream.element import END_OF_TIME, Chunk
 from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
@@ -66,6 +66,8 @@ class RowQueue:
         self.memory = OnDemandMemory(pl.Schema(rows.schema))
         self.keys = self._make_keys(by, rows, now)
         self._all: deque[WaitingRow] = deque()
+        self._left: dict[KeyCell, None] = {}
+        """Keys of which a row has left, where keys end."""
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """True while every row is worked on and none is replaced."""
         self.waiting = 0
@@ -97,14 +99,19 @@ class RowQueue:
             self.keys.expiry.set_end(cell, int(came.ticks[0][at]), gone)
 
     def forget(self, mark: int) -> list[tuple[Key, int]]:
-        """Forget the keys that end by a mark and do not wait; return the deleted ones and their
-        ends."""
-        deleted: list[tuple[Key, int]] = []
-        for cell in self.keys.expiry.ended(mark):
+        """Forget the keys that end by a mark and do not wait; return the expired ones and their
+        ends. Deleted ones were reported when the row that deletes them left."""
+        over = self.keys.expiry.ended(mark)
+        for cell in over:
             self.keys.remove(cell)
-            if cell.deleted:
-                deleted.append((cell.key, cell.end))
-        return deleted
+        return [(cell.key, cell.end) for cell in over if not cell.deleted]
+
+    def take_ended(self, mark: int) -> list[tuple[Key, int]]:
+        """Return the keys whose last row has left since the last call, with their ends: a row that
+        deletes its key, or one of a key that ends by a mark."""
+        cells, self._left = self._left, {}
+        over = [cell for cell in cells if not cell.busy and (cell.deleted or cell.end <= mark)]
+        return [(cell.key, cell.end) for cell in over]
 
     @property
     def bytes(self) -> int:
@@ -310,6 +317,8 @@ class RowQueue:
             entry.cell.newest = entry.ticks[0]
             if not entry.cell.entries:
                 self.keys.expiry.watch(entry.cell)
+                if entry.cell.end < END_OF_TIME:
+                    self._left[entry.cell] = None
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
@@ -353,6 +362,8 @@ class RowQueue:
                 continue
             cell.newest = tick
             self._note_newest(cell, came, at)
+            if cell.end < END_OF_TIME:
+                self._left[cell] = None
             cell.account.passed()
             kept.append(at)
         return came.rows if len(kept) == came.rows.height else came.rows[kept]

@@ -141,6 +141,7 @@ def test_late_rows_go_to_every_query_and_an_error_names_all(tmp_path):
         ({"schedule": "fifo"}, "schedule='fifo' has no order over several queries"),
         ({"schedule": "append"}, "schedule='append' has no order over several queries"),
         ({"complete_within": "1 s"}, "complete_within= counts the rows"),
+        ({"expire": "1 s"}, "expire= and delete_when= tell each query"),
     ],
 )
 def test_queues_that_cannot_be_shared_are_explained_and_stay_apart(options, why):
@@ -223,3 +224,13 @@ def test_a_page_shows_each_query_with_its_own_operators():
         assert runs.dashboard.url.startswith("http://127.0.0.1:")
     finally:
         runs.dashboard.close()
+
+
+def test_the_newest_answers_of_each_query_can_be_pulled():
+    s = updates()
+    runs = played({"a": s, "b": s.select("ts", "k", w="v * 2")}, charge=lw.per_row("2 seconds"))
+    for name, column in (("a", "v"), ("b", "w")):
+        found = pl.DataFrame(runs[name].table()).sort("k")
+        assert found["ts"].to_list() == [COUNT - 3, COUNT - 2, COUNT - 1]
+        assert column in found.columns
+        assert found["_staleness"].to_list() == [0, 0, 0]

@@ -149,3 +149,35 @@ def test_an_unknown_query_is_named_with_the_known_ones():
     ended(runs)
     with pytest.raises(lw.OptionError, match="Did you mean 'minutes'"):
         runs["minute"]
+
+
+# ---- one memory budget -------------------------------------------------------------------------
+
+
+def test_queries_share_a_memory_budget_and_one_that_does_not_fit_is_refused_by_name() -> None:
+    frame = pl.DataFrame({"epoch": range(2_000)})
+    known, wild = (
+        [
+            lw.stream(frame, name=f"{kind}{at}", time="epoch", progress=lw.unpromised(**facts))
+            for at in (1, 2)
+        ]
+        for kind, facts in (("known", {"disorder": 300, "rate": 100}), ("wild", {}))
+    )
+    queries = lw.together(
+        {
+            "first": lw.join(known, on="epoch"),
+            "other": lw.join(wild, on="epoch"),
+            "plain": known[0].where("epoch < 5"),
+        }
+    )
+    runs = queries.run(memory="100 kB", chunk_rows=100)
+    assert runs.await_termination(60)
+    assert [runs.results(name).num_rows for name in runs] == [2_000, 2_000, 5]
+    for name in ("first", "other"):
+        about = runs[name].metrics().operators[-1].about
+        assert about["memory budget"] == 100_000
+    assert "of the 100 kB of all joins, divided by need" in queries.explain(memory="100 kB")
+    with pytest.raises(lw.AdmissionError, match="query 'first': to be sure of"):
+        queries.run(memory="1 kB", admission="refuse")
+    with pytest.raises(lw.OptionError, match="rates= goes with memory="):
+        queries.run(rates={"known1": 3})

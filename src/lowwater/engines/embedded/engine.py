@@ -8,12 +8,14 @@ queue holds rows, it sleeps. After each step, operators run until the arcs betwe
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lowwater.engines.answers import Answers, pending_of
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Arc, Totals, Vertex
@@ -21,13 +23,20 @@ from lowwater.engines.embedded.outputs import LateOutput, Results
 from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
+from lowwater.engines.memory import QueryMemory
+from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics, RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
+from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.updates.answers import AnswerShape, AnswerTable
+from lowwater.updates.options import Key
+from lowwater.updates.queue_kernel import QueueKernel
 
 CHUNK_ROWS = 65_536
 """The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
@@ -49,9 +58,15 @@ class Target:
 
     index: int
     schema: Mapping[str, pl.DataType]
+    shape: AnswerShape | None
+    """The keys of its answers; None if it has no update key."""
     sink: Sink
     late_sink: Sink | None = None
     """None if late rows are kept."""
+
+    def answers(self) -> AnswerTable | None:
+        """Return a table for its newest answers."""
+        return None if self.shape is None else AnswerTable(self.shape)
 
 
 class EmbeddedEngine:
@@ -65,9 +80,10 @@ class EmbeddedEngine:
         pace: ReadPace,
         late_sink: Sink | None,
         keep_last: int = 0,
+        memory: QueryMemory | None = None,
     ):
-        targets = [Target(plan.result.index, plan.schema, sink, late_sink)]
-        self._set_up(plan, targets, clock, pace, keep_last)
+        targets = [Target(plan.result.index, plan.schema, answer_shape(plan), sink, late_sink)]
+        self._set_up(plan, targets, clock, pace, keep_last, memory)
 
     def _set_up(
         self,
@@ -76,11 +92,14 @@ class EmbeddedEngine:
         clock: Clock,
         pace: ReadPace,
         keep_last: int,
+        memory: QueryMemory | None = None,
     ) -> None:
-        self._clock, self._pace = clock, pace
+        self._clock, self._pace, self._memory = clock, pace, memory
         self.sink_call = call = SinkCall()
+        self._shapes = [each.shape for each in targets]
         self.results = [
-            Results(plan, each.schema, each.sink, clock, call, keep_last) for each in targets
+            Results(plan, each.schema, each.sink, clock, call, keep_last, each.answers())
+            for each in targets
         ]
         """The results of each query; there is one unless several share a queue."""
         self.side_outputs = [LateOutput(each.late_sink, call, keep_last) for each in targets]
@@ -92,6 +111,10 @@ class EmbeddedEngine:
         self._sampler = Sampler(self._metrics)
         self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
+        self._first_rows = FirstRows(
+            {index: feed.intake for index, feed in self.feeds.items()},
+            {index: feed.operator.source.origin for index, feed in self.feeds.items()},
+        )
         self._stopped = False
         self._begun = clock.now()
         self._ended_at: int | None = None
@@ -103,7 +126,8 @@ class EmbeddedEngine:
                 self.feeds[operator.index] = Feed(operator, demands, self._keep_late_rows)
             else:
                 kernel = plan.kernel(operator.index)
-                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
+                account = self._memory.account(kernel.title) if self._memory is not None else None
+                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows, account)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
@@ -151,6 +175,8 @@ class EmbeddedEngine:
                 feed.reader.release()
             for vertex in self.vertices.values():
                 vertex.store.close()
+            if self._memory is not None:
+                self._memory.close()
             self._sampler.end()
             with ExitStack() as closing:  # closes all sinks, even if closing one of them fails
                 for late in self.side_outputs:
@@ -161,6 +187,8 @@ class EmbeddedEngine:
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             self._sampler.serve()
+            self._share_memory()
+            self._sampler.answer_questions()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -169,6 +197,17 @@ class EmbeddedEngine:
             if all(feed.ended for feed in feeds):
                 break
             self._wait(feeds)
+
+    def _share_memory(self) -> None:
+        """Let joins report what memory they need, and obey their shares of the budget."""
+        if self._memory is None:
+            return
+        for vertex in self.vertices.values():
+            if vertex.settle_memory():
+                self._schedule.run_from(vertex.outputs)
+        shortage = self._memory.judge()
+        if shortage is not None:
+            warnings.warn(shortage, StreamWarning, stacklevel=2)
 
     def _start_clock(self, feeds: list[Feed]) -> None:
         """Start a virtual clock at the first arrival; on a real clock, shift arrivals so that the
@@ -182,7 +221,7 @@ class EmbeddedEngine:
             for results in self.results:
                 results.shift = shift
             for feed in feeds:
-                feed.reader.begin(self._clock.now(), first)
+                feed.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
                 queue.call(queue.kernel.shift_arrivals, shift)
         elif isinstance(self._clock, VirtualClock):
@@ -212,7 +251,13 @@ class EmbeddedEngine:
         begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
+        moved = self._first_rows.confirm(feed.operator.index)
+        confirmed = [self.feeds[each] for each in sorted(moved) if not self.feeds[each].ended]
+        for each in confirmed:
+            each.promise()
         self._schedule.run_from(feed.outputs)
+        for each in confirmed:
+            self._schedule.run_from(each.outputs)
         return True
 
     def _note_reading(self, now: int) -> None:
@@ -284,6 +329,28 @@ class EmbeddedEngine:
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
+
+    def answers(self, key: Key | None, query: int = 0) -> Answers:
+        """Return the newest answers of a query, of all update keys or at least of one; any thread
+        may call this."""
+        return self._sampler.ask(self._clock.wake, lambda: self._answers(key, query))
+
+    def _answers(self, key: Key | None, query: int) -> Answers:
+        shape, table = self._shapes[query], self.results[query].answers
+        assert shape is not None
+        assert table is not None
+        now = self._clock.now() if self._ended_at is None else self._ended_at
+        waiting = []
+        for each in shape.queues:
+            waiting.append((self._pending(each.operator, each.key_of(key), query), each.order))
+        return Answers(table.copy(), pending_of(waiting, shape), now)
+
+    def _pending(self, queue: int, key: Key | None, query: int) -> dict[Key, int]:
+        """Return the keys that wait in a queue, or one, with their oldest updates; ``queue`` is its
+        place in the plan of the query."""
+        kernel = self.vertices[queue].kernel
+        assert isinstance(kernel, QueueKernel)
+        return kernel.pending(key, delivered=self.results[query].writing)
 
     @property
     def waiting_rows(self) -> int:

@@ -10,6 +10,7 @@ from typing import Self
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.answers import Answers
 from lowwater.engines.clock import Charge, Clock, PerRow, stopwatch
 from lowwater.engines.embedded.engine import EmbeddedEngine, ReadPace, Target
 from lowwater.engines.embedded.feed import Feed
@@ -18,9 +19,11 @@ from lowwater.engines.embedded.split import Split
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.errors import OptionError
 from lowwater.metrics import OperatorMetrics, RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import MemorySink, Sink, make_sink, on_failure
 from lowwater.stream.element import Element
+from lowwater.updates.options import Key
 from lowwater.updates.shared.shared_queue import SharedUpdateQueue
 
 
@@ -65,6 +68,13 @@ class SharedEngine(EmbeddedEngine):
         for query, each in enumerate(self.side_outputs):
             if any(feed.spec.name == stream for feed in self._read_by(query)):
                 each.take(stream, rows)
+
+    def _pending(self, queue: int, key: Key | None, query: int) -> dict[Key, int]:
+        index = self._shared.operators_of(query)[queue]
+        kernel = self.vertices[index].kernel
+        if not isinstance(kernel, SharedUpdateQueue):
+            return super()._pending(index, key, query)
+        return kernel.pending_of(query, key, delivered=self.results[query].writing)
 
     def _read_by(self, query: int) -> Iterable[Feed]:
         shared = self._shared
@@ -154,6 +164,9 @@ class SharedRun(Run):
         assert isinstance(self._sink, MemorySink)
         return self._sink.table()
 
+    def _answers(self, key: Key | None) -> Answers:
+        return self._shared_work.engine.answers(key, self._query)
+
     def last_rows(self) -> pl.DataFrame:
         """Return the last answers, the newest last, at most ``keep_last`` of them."""
         return self._shared_work.engine.results[self._query].last.table()
@@ -184,6 +197,7 @@ def prepare_shared(shared: SharedPlan, options: Mapping[str, RunOptions]) -> dic
         Target(
             shared.results[query],
             shared.schema(query),
+            answer_shape(shared.part(query)),
             sink,
             None if each.late_sink is None else make_sink(each.late_sink, {}),
         )

@@ -44,10 +44,15 @@ class SharedPlan:
             *(self.queries_of(consumer) for consumer, _ in self.plan.consumers(index))
         )
 
+    def operators_of(self, query: int) -> list[int]:
+        """Return the operators that work for a query, in the order of its part."""
+        every = range(len(self.plan.operators))
+        return [index for index in every if query in self.queries_of(index)]
+
     def part(self, query: int) -> PhysicalPlan:
         """Return the operators that work for a query as a plan of its own, for people."""
         plan = self.plan
-        kept = [each for each in plan.operators if query in self.queries_of(each.index)]
+        kept = [plan.operators[index] for index in self.operators_of(query)]
         place = {each.index: at for at, each in enumerate(kept)}
         moved = tuple(
             replace(each, index=at, inputs=tuple(place[index] for index in each.inputs))
@@ -60,6 +65,10 @@ def why_not_shared(by: Updates) -> str | None:
     """Return the reason why queries cannot share a queue with these options; None if they can."""
     if by.schedule not in ("in-place", "auto"):
         return f"schedule={by.schedule!r} has no order over several queries"
+    if by.forgets:
+        return "expire= and delete_when= tell each query by itself which keys have ended"
+    if by.has_targets:
+        return "targets of staleness are for the results of one query"
     if by.complete_within is not None:
         return "complete_within= counts the rows that one query has not seen"
     return None

@@ -21,7 +21,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import WaitingRow, bytes_of_slots
-from lowwater.updates.options import Updates
+from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.queue_kernel import PORTION, SECONDS_A_ROW, QueuedRows
 from lowwater.updates.row_queue import CELL_BYTES, ArrivedRows, RowQueue
@@ -174,6 +174,22 @@ class SharedUpdateQueue(UpdateQueue):
     def staleness_of(self, query: int) -> Staleness:
         """Return the staleness of the results of one query."""
         return self._staleness(self._reader(query))
+
+    def pending_of(
+        self, query: int, key: Key | None = None, *, delivered: bool = False
+    ) -> dict[Key, int]:
+        """Return the keys, or one, of which the results of a query do not show all updates, as
+        :meth:`pending` does."""
+        cells, at = self._rows.keys.cells, self._reader(query)
+        some = list(cells.values()) if key is None else [cells[key]] if key in cells else []
+        shown = {id(account) for account in self._in_work} if delivered else set()
+        found: dict[Key, int] = {}
+        for cell in some:
+            account = cell.keys[at].account
+            oldest = account.unseen if id(account) in shown else account.application.oldest
+            if oldest is not None:
+                found[cell.key] = oldest
+        return found
 
     def rows_given_to(self, query: int) -> int:
         """Return the number of rows that one query was given."""
