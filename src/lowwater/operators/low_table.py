@@ -38,6 +38,7 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.floor import Floor
 
 ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
@@ -253,6 +254,13 @@ class LowTable(Kernel):
         if attribute != PANE:
             return []
         return [Request(0, self._time, mark + self._flush.within_windows * self._window.slide)]
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the start of the first pane that is needed."""
+        if PANE not in self.floor:
+            return [{}]
+        first, pane = self.floor[PANE], self._window.pane
+        return [{self._time: first if first >= END_OF_TIME else -(-first // pane) * pane}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

@@ -19,6 +19,7 @@ from lowwater.engines.embedded.outputs import LateOutput, Results
 from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
+from lowwater.engines.feedback import Feedback
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
@@ -26,6 +27,7 @@ from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.stream.floor import Floor, raised
 
 CHUNK_ROWS = 65_536
 """The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
@@ -75,13 +77,31 @@ class EmbeddedEngine:
                 self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
             else:
                 kernel = plan.kernel(operator.index)
-                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
+                floor = plan.floors[operator.index]
+                vertex = Vertex(kernel, floor, self._clock, self._totals, self._take_late_rows)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        last = plan.result.index
+        self._last = last = plan.result.index
         (self.vertices.get(last) or self.feeds[last]).deliver = self.results.deliver
+        self._feedback = Feedback(
+            {index: vertex.part.inputs for index, vertex in self.vertices.items()},
+            lambda index: self.vertices[index].floors(),
+            dict(enumerate(plan.floors)),
+            [last],
+            self._state_floor,
+        )
+        for vertex in self.vertices.values():
+            vertex.feedback = self._feedback
+        self._feedback.begin()
+
+    def _state_floor(self, index: int, floor: Floor) -> None:
+        """Hand an operator or a source the floor of its rows."""
+        if index in self.vertices:
+            self.vertices[index].forget(floor)
+        else:
+            self.feeds[index].intake.floor = floor
 
     def feed(self, stream: str) -> Feed:
         """Return the source of a stream, by name."""
@@ -155,6 +175,14 @@ class EmbeddedEngine:
         for feed in self.feeds.values():
             feed.reader.release()
         self._clock.wake()
+
+    def forget(self, floor: Floor) -> None:
+        """Raise the floor of the answers between two steps; any thread may call this."""
+        self._sampler.do(lambda: self._forget(floor), self._clock.wake)
+
+    def _forget(self, floor: Floor) -> None:
+        self.results.floor = raised(self.results.floor, floor)
+        self._feedback.forget(self._last, floor)
 
     def _read(self, feeds: list[Feed]) -> bool:
         """Read from the source whose rows have waited longest; return whether there was one."""
@@ -264,4 +292,5 @@ class EmbeddedEngine:
             queue_peak=totals.queued.peak,
             latency=copy.deepcopy(self.results.latency),
             rows_waiting=rows_waiting,
+            rows_unneeded=self.results.unneeded,
         )

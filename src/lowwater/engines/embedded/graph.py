@@ -24,6 +24,7 @@ from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
+from lowwater.stream.floor import Floor
 
 
 class Totals:
@@ -116,11 +117,16 @@ class Vertex(Member):
     """
 
     def __init__(
-        self, operator: KernelOperator, clock: Clock, totals: Totals, take_late_rows: TakeLateRows
+        self,
+        operator: KernelOperator,
+        floor: Floor,
+        clock: Clock,
+        totals: Totals,
+        take_late_rows: TakeLateRows,
     ):
         self.operator, self.store = operator, PagedStore()
         host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
-        super().__init__(Part.of(operator, slot=operator.title), self.store, host)
+        super().__init__(Part.of(operator, operator.title, floor), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -165,6 +171,11 @@ class Vertex(Member):
         if late is not None:
             self._take_late_rows(*late)
         self.emit(results)
+
+    def forget(self, floor: Floor) -> None:
+        """Free the state that only rows below a floor depend on."""
+        super().forget(floor)
+        self._meter()
 
     def emit(self, elements: Iterable[Element]) -> None:
         """Put elements on all arcs that leave the vertex; rows of the result are delivered."""

@@ -64,6 +64,7 @@ def open_state(
     host = Host(now, copies=len(program.ids), in_batches=True, hurried=program.hurried)
     graph = Graph(program.parts, program.exports, stores.__getitem__, host)
     graph.restore(saved.get("kernels", {}))
+    graph.begin()
     if not saved or "awaiting" in saved:
         _follow_groups(program, graph, saved.get("awaiting", {}))
     intakes = {}
@@ -73,6 +74,7 @@ def open_state(
         announced = () if source.ordered or before is not None else source.announced
         stores[f"source {name}"] = held = store(f"source {name}")
         intake = BatchIntake(source.spec, source.demands, announced, held)
+        intake.floor = source.floor
         if before is not None:
             intake.restore(before)
         intakes[source.index] = intake
