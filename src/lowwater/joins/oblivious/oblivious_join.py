@@ -39,21 +39,17 @@ from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.disorder import Ticks
 from lowwater.joins.oblivious.estimates import InputEstimates
 from lowwater.joins.oblivious.lost_results import ResultAccount
-from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
+from lowwater.joins.oblivious.memory_manager import MemoryManager
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.stored_rows import PAGE_ROWS, StoredRows
+from lowwater.joins.oblivious.stored_rows import StoredRows
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
+from lowwater.operators.shared_memory import MemoryNeed
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
 LAZY = 16
 """Rows are dropped when one in ``LAZY`` rows held has come since the last time."""
-ROUND_TRIPS = 3
-"""Rows are spilled if they are ahead by at least this many round trips to the disk (§4.2)."""
-SPARE = 16
-"""When memory is above the cap, the excess and one ``SPARE``-th of the cap are freed. One page of
-each input together take at most the same part of the cap."""
 NUMBERS = (
     *("_joined_below", "_given_up_below", "_rows_since_drop", "_was_sorting", "_warned"),
     *("_first_step", "_last_step", "_step_time"),
@@ -78,11 +74,11 @@ class ObliviousJoin(MultiJoin):
         awaited: frozenset[str] | None = None,
     ):
         super().__init__(store, shape, slice_ticks, awaited, host)
-        self._memory_allowed, self._now = options.memory, host.now
-        per_second = shape.domain.ticks_per_second
+        self._now, per_second = host.now, shape.domain.ticks_per_second
         self._estimates = InputEstimates(options, self.ports, per_second, host.copies)
-        self._chooser = ReliefChooser(options)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
+        self._memory = MemoryManager(options, store, self._stored, self._estimates, host)
+        self._chooser = self._memory.chooser
         self._account = ResultAccount(shape, self._stored, self._estimates.losses)
         self._input_marks = [BEGINNING] * self.ports  # of the input punctuation
         self._dropped = [BEGINNING] * self.ports
@@ -92,7 +88,7 @@ class ObliviousJoin(MultiJoin):
         self._was_sorting = self._chooser.sorts  # the mode by which the rows are stored
         self._joining_waiting = False
         self._warned = False  # about lost results
-        self._batch_open = False
+        self._batch_open = self._pages_to_read = False
         self._first_step: int | None = None
         self._last_step = self._step_time = 0  # start of this step and the one before
 
@@ -127,11 +123,17 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def has_work(self) -> bool:
-        """True if rows were taken in since the last end of a batch."""
-        return self._batch_open
+        """True if rows were taken in since the last end of a batch, or pages are to be read ahead
+        now that the results of the step have left."""
+        return self._batch_open or self._pages_to_read
 
     def work_on(self) -> Sequence[Element]:
-        """End a batch: update the estimates from all its rows, then drop rows."""
+        """Read pages ahead; end a batch: update the estimates from all its rows, then drop rows."""
+        if not self._batch_open:
+            self._read_ahead()
+            found = self._finish_step([])
+            self._pages_to_read = False  # under a cap, pages may have been spilled again
+            return found
         self._batch_open = False
         results = self._apply_mode()
         self._estimates.measure(self._step_time)
@@ -169,9 +171,7 @@ class ObliviousJoin(MultiJoin):
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
             self._estimates.record_repeats(self._shape.ports)
-        elif (
-            self._stored.matched.bytes + values.nbytes <= self._cap // 2
-        ):  # values use memory as well
+        elif self._stored.matched.bytes + values.nbytes <= self._memory.cap // 2:  # memory as well
             self._stored.matched.add(values)
 
     def _count_repeats(self, port: int, ticks: Ticks) -> None:
@@ -213,36 +213,47 @@ class ObliviousJoin(MultiJoin):
         if not self._chooser.spills:
             frontier = END_OF_TIME
         for port in self._shape.ports:
-            rows = self._stored.spilled[port].fetch(frontier)
-            if rows is None:
-                continue
-            if self._chooser.sorts:
-                self._stored.waiting[port].put(rows)
-            else:  # no row matches them but those of this step
-                self._account.take(port, rows, self._late_below(port))
-                self._keep(port, rows, *self._span(port, rows))
+            self._put_back(port, self._stored.spilled[port].fetch(frontier))
+
+    def _put_back(self, port: int, rows: Chunk | None) -> None:
+        """Keep rows that were read from disk; no row matches them but those of this step."""
+        if rows is None:
+            return
+        if self._chooser.sorts:
+            self._stored.waiting[port].put(rows)
+        else:
+            self._account.take(port, rows, self._late_below(port))
+            self._keep(port, rows, *self._span(port, rows))
+
+    def _read_ahead(self) -> None:
+        """Read the pages that will be due next (``read_ahead``)."""
+        frontier, now = self._spill_above, self._step_time
+        for port in self._memory.ports_to_read(frontier, now):
+            spilled = self._stored.spilled[port]
+            self._put_back(port, spilled.fetch_ahead(frontier, self._memory.rows_ahead(port, now)))
+
+    @property
+    def _spill_above(self) -> int:
+        """The value above which rows may be spilled: no match of theirs has been joined."""
+        return self._sorted_below - 1 if self._chooser.sorts else self._frontier
 
     def _spill(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
         """Spill the rows that are far ahead, and return the others."""
         if not self._chooser.spills:
             return rows
-        frontier = self._sorted_below - 1 if self._chooser.sorts else self._frontier
+        frontier = self._spill_above
         far = ticks > frontier
-        if not far.any() or not self._far_ahead(port, frontier, int(far.sum())):
+        now, last = self._step_time, self._last_step
+        moved = now != self._first_step  # on a clock that stands still no time can be compared
+        if not far.any() or not self._memory.is_far_ahead(
+            port, frontier, int(far.sum()), now, now - last if moved else None
+        ):
             return rows
         spilled = self._stored.spilled[port]
-        if self._memory_allowed is not None:
-            spilled.limit_pages(rows, self._cap // (SPARE * self.ports))
+        if self._memory.page_bytes is not None:
+            spilled.limit_pages(rows, self._memory.page_bytes)
         spilled.put(rows.filter(far))
         return rows.filter(~far)
-
-    def _far_ahead(self, port: int, frontier: int, rows: int) -> bool:
-        """Return true if spilled rows of an input can be read back before they are due."""
-        if self._step_time == self._first_step:  # the clock stands still
-            return rows >= PAGE_ROWS
-        since = self._estimates.disorders[port].reached(frontier + 1)
-        trip = max(self.store.round_trip, self._step_time - self._last_step)
-        return since is not None and self._step_time - since >= ROUND_TRIPS * trip
 
     def _join_waiting(self, below: int) -> list[Chunk]:
         """Join the waiting rows below a value, and return the results in order.
@@ -267,31 +278,9 @@ class ObliviousJoin(MultiJoin):
 
     # ---- choosing a relief -----------------------------------------------------------------
 
-    @property
-    def _cap(self) -> int:
-        return (self._memory_allowed or END_OF_TIME) // self.host.copies
-
     def _choose(self) -> list[Chunk]:
-        """Update multiplicities and choose the mode, if enough rows have come or memory is full.
-
-        Return the results that a change of mode releases.
-        """
-        stored, held = self._stored, self.store.rows
-        over = self._chooser.chooses and stored.memory > FITS * self._cap
-        if not held or not (over or self._estimates.is_count_due(held)):
-            return []
-        if not self.host.in_batches:  # reading state is slow on Spark, and batches show repeats
-            self._estimates.count_stored(stored)
-        if not self._chooser.chooses:
-            return []
-        needs = self._estimates.needs(stored, self._step_time, not self.host.in_batches)
-        if needs is not None:
-            row_bytes = stored.memory / max(1, stored.rows)
-            self._chooser.choose(needs, row_bytes, self._cap, PAGE_ROWS)
-        elif over:
-            reached = self._frontier
-            ahead = sum(int((stored.values(p) > reached).sum()) for p in self._shape.ports)
-            self._chooser.guess(ahead, stored.rows - ahead)
+        """Choose the mode if that is due, and return the results that a change of it releases."""
+        self._memory.choose(self._step_time, self._frontier)
         return self._apply_mode()
 
     def _apply_mode(self) -> list[Chunk]:
@@ -316,10 +305,31 @@ class ObliviousJoin(MultiJoin):
         self._drop_all(self._joined_below)
         return results
 
+    @property
+    def memory_need(self) -> MemoryNeed | None:
+        """The memory needed by the last measurement; None before there is one."""
+        return self._memory.need
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes of the rows in memory now."""
+        return self._stored.memory
+
+    def take_share(self, share: int) -> Sequence[Element]:
+        """Obey a share of a memory budget from now on; return the elements that leave."""
+        self._memory.share = share
+        if not self._memory.is_over:
+            return []
+        self._stored.drop_matched(min(self._dropped))
+        self._stored.matched.limit(self._memory.cap // 2)
+        return self._finish_step(self._begin_step())
+
     # ---- dropping --------------------------------------------------------------------------
 
     def _finish_step(self, results: list[Chunk], at_once: bool = False) -> list[Element]:
         """Drop rows without matches to come, obey the cap, and add output punctuation."""
+        if not self.host.in_portions:  # else when the results of this step have left
+            self._read_ahead()
         results += self._advance_marks()
         if at_once or self._rows_since_drop * LAZY >= self.store.rows:
             self._rows_since_drop = 0
@@ -327,10 +337,13 @@ class ObliviousJoin(MultiJoin):
                 self._drop_to(port, self._droppable(port))
             if len(self._stored.matched):
                 self._stored.drop_matched(min(self._dropped))
-        if self._memory_allowed is not None and self._stored.memory > self._cap:
+        if self._memory.is_over:
             results += self._choose()
-        while self._memory_allowed is not None and self._stored.memory > self._cap:
+        while self._memory.is_over:
             results += self._give_up()
+        if self.host.in_portions:
+            ports = self._memory.ports_to_read(self._spill_above, self._step_time)
+            self._pages_to_read = bool(ports)
         return [*results, *self._promise()]
 
     def _threshold(self, port: int) -> int:
@@ -361,19 +374,12 @@ class ObliviousJoin(MultiJoin):
         Rows that all inputs have mostly passed go first, then those furthest ahead, then those with
         the least values.
         """
-        memory, values = self._stored.memory, map(self._stored.values, self._shape.ports)
-        everything = np.sort(np.concatenate(list(values)))
-        rows = len(everything)
-        excess = memory - self._cap + self._cap // SPARE
-        count = min(rows, -(-excess * rows // memory))
         settled = min(estimate.mostly_passed for estimate in self._estimates.disorders)
-        passed, ahead = np.searchsorted(everything, [settled, self._frontier + 1]).tolist()
-        above = min(count - min(count, passed), rows - ahead)
-        if above:
-            self._clear_above(int(everything[rows - above]))
-        if above == count:
+        above, least = self._memory.to_free(settled, self._frontier)
+        if above is not None:
+            self._clear_above(above)
+        if least is None:
             return []
-        least = int(everything[count - above - 1]) + 1
         results = self._advance_marks(least)  # join waiting rows before they are dropped
         self._given_up_below = max(self._given_up_below, least)
         self._drop_all(least)
@@ -386,6 +392,7 @@ class ObliviousJoin(MultiJoin):
         """
         for port in self._shape.ports:
             spilled = self._stored.spilled[port]
+            spilled.forget_ahead(value)
             waited, kept = self._stored.take_from(port, value)
             if self._chooser.spills and kept is not None:
                 self._account.put_back(port, kept)
@@ -463,7 +470,7 @@ class ObliviousJoin(MultiJoin):
     def metrics(self) -> Readings:
         """Return the strategy, the estimates, the rows predicted and held, and the results lost."""
         measured = self._estimates.metrics(self._stored, self._step_time, not self.host.in_batches)
-        return self._chooser.metrics() | measured
+        return self._memory.metrics(self._step_time) | measured
 
     def notes(self) -> Sequence[str]:
         """Return one warning if too many results are lost; of several copies the engine warns."""
@@ -477,7 +484,7 @@ class ObliviousJoin(MultiJoin):
         """Return all estimates and bounds."""
         return super().snapshot() | {
             "estimates": self._estimates.snapshot(),
-            "relief": self._chooser.snapshot(),
+            "memory": self._memory.snapshot(),
             "stored": self._stored.snapshot(),
             "marks of inputs": (list(self._input_marks), list(self._dropped)),
             "numbers": {name: getattr(self, name) for name in NUMBERS},
@@ -487,7 +494,7 @@ class ObliviousJoin(MultiJoin):
         """Set the state to that of a snapshot."""
         super().restore(saved)
         self._estimates.restore(saved["estimates"])
-        self._chooser.restore(saved["relief"])
+        self._memory.restore(saved["memory"])
         self._stored.restore(saved["stored"])
         self._input_marks, self._dropped = map(list, saved["marks of inputs"])
         for name, value in saved["numbers"].items():
