@@ -20,6 +20,12 @@ has the columns of its own side only. So an outer join makes no promise on both 
 the side it keeps, it promises the same as an inner join, and on the other side only the time, for
 rows that have one.
 
+Feedback. If a result needs the time of one side to be at least a floor, rows of the other side must
+be in reach of that floor. A side whose unmatched rows are no results needs only rows that reach the
+earliest row kept of the other side, or its mark; after the end of the other side, and with none of
+its rows kept, it needs no row at all. But no pair may be left out if that makes its other row an
+unmatched one.
+
 Rows without a partner may leave slowly (OOP §6). They are dropped as they leave; until then the
 promises on the side they are of stay at the first of them. A promise on a group is not slowed down.
 
@@ -62,6 +68,7 @@ from lowwater.stream.element import (
     Punctuation,
     moved,
 )
+from lowwater.stream.floor import Floor, raised
 
 ROWS = ("rows0", "rows1")
 MATCHED = ("matched0", "matched1")
@@ -79,6 +86,7 @@ class BandJoin(Kernel):
     """
 
     rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
+    feeds_back: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -493,6 +501,48 @@ class BandJoin(Kernel):
                 further += self._slowly[side].bound if side in self._slowly else 0
                 requests.append(Request(1 - side, self._shape.times[1 - side], further))
         return self._received.missing(requests, self._open)
+
+    # ---- feedback --------------------------------------------------------------------------
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the rows that only results below the floor need."""
+        super().forget(floor)
+        for side, own in enumerate(self._for_results()):
+            if self._shape.times[side] in own:
+                least, width = own[self._shape.times[side]], self._slicing.width
+                take_below(self.store, ROWS[side], self._shape.inside_time(side), least, width)
+                take_below(self.store, MATCHED[side], pl.col(TIME), least, width)
+
+    def floors(self) -> Sequence[Floor]:
+        """Return what results need of each side, and what the rows of the other side can match."""
+        return list(map(raised, self._for_results(), self._for_partners()))
+
+    def _for_results(self) -> list[dict[str, int]]:
+        """Return the floor of each side that follows from that of the results."""
+        shape = self._shape
+        found: list[dict[str, int]] = [{}, {}]
+        for side in shape.kind.shown:
+            if shape.keeps(1 - side):
+                continue
+            own = self._names[side].items()
+            floor = {name: self.floor[out] for name, out in own if out in self.floor}
+            found[side] = raised(found[side], floor)
+            if shape.times[side] in floor:
+                reached = self._reach.earliest(side, floor[shape.times[side]])
+                found[1 - side] = raised(found[1 - side], {shape.times[1 - side]: reached})
+        return found
+
+    def _for_partners(self) -> list[dict[str, int]]:
+        """Return the floor of each side that follows from the rows of the other, kept and to
+        come."""
+        found: list[dict[str, int]] = [{}, {}]
+        for side in (0, 1):
+            slices = self.store.slices(ROWS[1 - side])
+            kept = slices[0] * self._slicing.width if slices else END_OF_TIME
+            reached = self._reach.earliest(1 - side, min(kept, self._marks[1 - side]))
+            if reached > self._marks[side] and not self._shape.keeps(side):
+                found[side] = {self._shape.times[side]: reached}
+        return found
 
     def marks(self) -> dict[str, int]:
         """Return the marks of both inputs."""

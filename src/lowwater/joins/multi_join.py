@@ -12,6 +12,10 @@ are at most their windows below it. So the result satisfies the promise of one o
 the least mark of all others less a window: a promise on columns of these inputs only. For one input
 it is the lesser of its own mark and the others' marks less its window (individual punctuation).
 
+Feedback. If results need the time of one input to be at least a floor, the rows of each other input
+must be at most their window below it. The same holds for the earliest row of an input, kept or to
+come, which bounds the results that are still possible.
+
 Promises per group are not used.
 
 Invariant: a row is kept exactly while a row at or above the mark of another input could match it.
@@ -32,6 +36,7 @@ from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
+from lowwater.stream.floor import Floor, raised
 
 MOST_TOGETHER = 4
 """Greatest number of inputs with awaited columns for which every subset of them gets a joint
@@ -46,6 +51,7 @@ class MultiJoin(Kernel):
     """
 
     rule: ClassVar[str] = "individual: own mark or the others' less the window; joint: all marks"
+    feeds_back: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -229,6 +235,53 @@ class MultiJoin(Kernel):
             if port not in ports:
                 requests.append(Request(port, self._shape.times[port], further))
         return self._received.missing(requests, self._open)
+
+    # ---- feedback --------------------------------------------------------------------------
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the rows that only results below the floor need."""
+        super().forget(floor)
+        for port, own in enumerate(self._for_results() if self.feeds_back else ()):
+            if self._shape.times[port] in own:
+                self._drop(port, own[self._shape.times[port]])
+
+    def floors(self) -> Sequence[Floor]:
+        """Return what results need of each input, and what the rows of the others can match."""
+        if not self.feeds_back:
+            return super().floors()
+        return list(map(raised, self._for_results(), self._for_partners()))
+
+    def _for_results(self) -> list[dict[str, int]]:
+        """Return the floor of each input that follows from that of the results."""
+        found: list[dict[str, int]] = [{} for _ in self._shape.ports]
+        for port, time in enumerate(self._shape.times):
+            own = self._names[port].items()
+            floor = {name: self.floor[out] for name, out in own if out in self.floor}
+            found[port] = raised(found[port], floor)
+            if time in floor:
+                found = [
+                    each if other == port else raised(each, self._near(other, floor[time]))
+                    for other, each in enumerate(found)
+                ]
+        return found
+
+    def _for_partners(self) -> list[dict[str, int]]:
+        """Return the floor of each input that follows from the rows of the others, kept and to
+        come."""
+        least = []
+        for port, mark in enumerate(self._marks):
+            slices = self.store.slices(rows_of(port))
+            kept = slices[0] * self._slicing[port].width if slices else END_OF_TIME
+            least.append(min(kept, mark))
+        found: list[dict[str, int]] = []
+        for port, mark in enumerate(self._marks):
+            near = self._near(port, max(each for at, each in enumerate(least) if at != port))
+            found.append(near if near[self._shape.times[port]] > mark else {})
+        return found
+
+    def _near(self, port: int, time: int) -> dict[str, int]:
+        """Return the floor of an input whose rows match a row at ``time`` or later."""
+        return {self._shape.times[port]: moved(time, -self._shape.windows[port])}
 
     def marks(self) -> dict[str, int]:
         """Return the marks of all inputs."""

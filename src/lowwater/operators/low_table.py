@@ -39,6 +39,7 @@ from lowwater.stream.element import (
     Punctuation,
     kept_end,
 )
+from lowwater.stream.floor import Floor
 
 ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
@@ -254,6 +255,13 @@ class LowTable(Kernel):
         if attribute != PANE:
             return []
         return [Request(0, self._time, mark + self._bound)]
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the start of the first pane that is needed."""
+        if PANE not in self.floor:
+            return [{}]
+        first, pane = self.floor[PANE], self._window.pane
+        return [{self._time: first if first >= END_OF_TIME else -(-first // pane) * pane}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

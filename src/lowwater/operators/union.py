@@ -27,6 +27,7 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.floor import Floor
 from lowwater.stream.low_water_mark import LowWaterMark
 
 PROMISED = "promised"
@@ -149,6 +150,10 @@ class Union(Kernel):
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the bounds of every open input."""
         return [Request.any_of(port, bounds) for port in sorted(self._open)]
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of the output for every input."""
+        return [self.floor] * self.ports
 
     def marks(self) -> dict[str, int]:
         """Return the mark of each input."""

@@ -28,6 +28,7 @@ from lowwater.plan.expressions import Expression
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source
 from lowwater.stream.element import SEQUENCE
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
@@ -192,6 +193,8 @@ class FilterNode(Node):
     drops_rows: ClassVar[bool] = True
 
     predicate: Expression
+    floor: Floor = field(kw_only=True, default_factory=dict)
+    """The floor below which no row satisfies the predicate."""
 
     @property
     def stamps(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from lowwater.progress.ended import ENDED, EndedBefore
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.joint import JOINT, Attributes, JointBefore
 from lowwater.progress.judgement import ChannelRows, Judgement, Mask
-from lowwater.progress.late import LateAccount, SideOutput
+from lowwater.progress.late import NOT_NEEDED, LateAccount, SideOutput
 from lowwater.progress.marks import FrameMarks, MarksBefore, NamedMarks
 from lowwater.progress.producer import PromisedMarks
 from lowwater.progress.punctuator import Promises, Punctuator
@@ -34,6 +34,7 @@ from lowwater.progress.spec import StreamSpec, channel_name
 from lowwater.progress.tracker import Tracker
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, Chunk
+from lowwater.stream.floor import Floor, is_needed
 
 
 @dataclass(slots=True)
@@ -67,6 +68,9 @@ class StreamIntake(Punctuator):
         self.account = LateAccount(spec.name)
         """Counts of the rows that were not passed on."""
         self.side_output = SideOutput(spec, self.account)
+        self.floor: Floor = {}
+        """The floor of the rows that some operator needs. Rows below it move marks like all others;
+        they are counted, and neither judged nor let in."""
 
     def number(self, chunk: Chunk) -> Chunk:
         """Number the rows of a chunk in order, if an operator needs row numbers.
@@ -83,6 +87,23 @@ class StreamIntake(Punctuator):
         """Return the rows for the side output since the last call; None if there are none."""
         refused = self.side_output.take_rows()
         return refused.drop(SEQUENCE) if refused is not None and self.numbered else refused
+
+    def drop_unneeded(self, chunk: Chunk, keep: Mask) -> None:
+        """Count the rows of a chunk that no operator needs, and make ``keep`` false for them."""
+        condition = is_needed(self.floor, chunk.columns) if self.floor else None
+        if condition is None:
+            return
+        needed = chunk.select(condition.alias("needed"))["needed"].to_numpy()
+        unneeded = int((keep & ~needed).sum())
+        if unneeded:
+            self.account.add(None, NOT_NEEDED, unneeded, 0.0, 0.0)
+            keep &= needed
+
+    def needed(self, chunk: Chunk) -> Chunk:
+        """Return the rows of a chunk that some operator needs, and count the others."""
+        keep = np.ones(chunk.height, bool)
+        self.drop_unneeded(chunk, keep)
+        return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
     def nothing_refused(self) -> Chunk:
         """Return a side output with its columns and no rows."""
@@ -247,7 +268,7 @@ class Intake(StreamIntake):
                 JudgedRows(self.spec, chunk, None if over is None else over.over), now
             )
         else:  # a clock never goes back: nothing to judge
-            rows = chunk
+            rows = self.needed(chunk)
             self.promise_all((now if until is None else until) // 1_000)
         ends = self.end(over.keys) if over is not None else []
         promises = [*self.row_promises(), *ends]
@@ -257,10 +278,11 @@ class Intake(StreamIntake):
         """Return the rows that are not refused, and move the marks by all usable rows."""
         chunk, usable, keep = rows.chunk, rows.usable, rows.timed
         self.refuse_faults(rows)
+        self.drop_unneeded(chunk, keep)
         if self.trackers:
             keys = self.spec.key_columns
             order = ChannelRows.of(chunk, keys, usable)
-            timed = ChannelRows.of(chunk, keys, keep) if rows.pure.any() else order
+            timed = ChannelRows.of(chunk, keys, rows.timed) if rows.pure.any() else order
             verdicts = []
             for attribute, tracker in self.trackers.items():
                 times, marks = rows.times(attribute), self.producer_marks(rows, attribute)
@@ -356,12 +378,13 @@ class BatchIntake(StreamIntake):
         """
         chunk = self.number(chunk)
         if self.spec.stamp != "external":
-            return chunk
+            return self.needed(chunk)
         ended = before.get(ENDED)
         over = ended.of(chunk) if isinstance(ended, EndedBefore) else None
         rows = JudgedRows(self.spec, chunk, over)
         self.refuse_faults(rows)
         keep = rows.timed
+        self.drop_unneeded(chunk, keep)
         for attribute, marks in before.items():
             if isinstance(marks, EndedBefore | JointBefore):
                 continue

@@ -2,7 +2,8 @@
 
 They are late rows, rows without a usable time or channel, and rows dated too far ahead. The
 ``late`` option of the stream decides whether they go to the side output, are dropped, or stop the
-query. They are counted by channel and reason in any case.
+query. They are counted by channel and reason in any case. Rows that no operator needs (below the
+floor) are counted and dropped, late or not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ BAD_TIME = "time out of range"
 NO_CHANNEL = "no channel"
 AHEAD = "dated far ahead"
 AFTER_END = "after its end"
+NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ class LateAccount:
 
     @property
     def rows(self) -> int:
-        """Number of all rows counted."""
-        return sum(count for count, _, _ in list(self._lines.values()))
+        """Number of the rows that were refused; rows not needed are none of them."""
+        lines = list(self._lines.items())
+        return sum(count for (_, reason), (count, _, _) in lines if reason != NOT_NEEDED)
 
     def lines(self) -> list[LateRows]:
         """Return the counts by channel and reason, the largest first."""

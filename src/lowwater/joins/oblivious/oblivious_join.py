@@ -62,6 +62,7 @@ class ObliviousJoin(MultiJoin):
 
     rule: ClassVar[str] = "the bound below which rows of all inputs but one have been dropped"
     defers: ClassVar[bool] = True
+    feeds_back: ClassVar[bool] = False  # disorder is measured by all rows of an input
 
     def __init__(
         self,

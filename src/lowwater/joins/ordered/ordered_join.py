@@ -42,6 +42,7 @@ from lowwater.stream.element import (
     Punctuation,
     moved,
 )
+from lowwater.stream.floor import Floor
 from lowwater.stream.low_water_mark import LowWaterMark
 
 TARGET = 10_000_000
@@ -92,6 +93,7 @@ class OrderedJoin(Kernel):
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
     defers: ClassVar[bool] = True
+    feeds_back: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -407,6 +409,15 @@ class OrderedJoin(Kernel):
         return [*self._results_upto(furthest), *needed]
 
     # ---- metrics and saving ----------------------------------------------------------------
+
+    def forget(self, floor: Floor) -> None:
+        """Let the join inside free its state."""
+        super().forget(floor)
+        self._join.forget(floor)
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floors of the join inside, whose punctuation counts the rows that wait."""
+        return self._join.floors()
 
     def marks(self) -> dict[str, int]:
         """Return the marks of all inputs."""

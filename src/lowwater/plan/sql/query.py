@@ -15,6 +15,7 @@ from sqlglot import exp
 from lowwater.joins.ordered.strategy import ORDERS, Ordering
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import unions as union_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.aggregates import Grouping
@@ -84,7 +85,7 @@ class Queries:
     def _union(self, tree: exp.Union, known: Mapping[str, Node]) -> Node:
         first, second = (self.query(each, known) for each in (tree.this, tree.expression))
         with at(self._text, tree):
-            node = row_builders.united([first, self._alike(second, first)], self._origin)
+            node = union_builders.united([first, self._alike(second, first)], self._origin)
             if tree.args.get("distinct") and node.updates is None:  # else no row comes twice
                 node = row_builders.deduplicated(node, (), self._origin)
         return self._order(tree).of_rows(node)

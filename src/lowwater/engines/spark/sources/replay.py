@@ -250,6 +250,7 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._intake is None or self._at > start["row"]:
             source = self._source
             self._intake = Intake(source.spec, source.demands, source.announced)
+            self._intake.floor = source.floor
             self._at = 0
         cuts = [cut for cut in self._log.cuts if self._at < cut < start["row"]]
         for cut in (*cuts, start["row"]):  # rows that an earlier run has sent
