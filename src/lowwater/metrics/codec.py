@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from lowwater.joins.oblivious import estimates, restarting_join
+from lowwater.joins.oblivious import estimates, restarting_join, unmatched_rows
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
@@ -32,6 +32,7 @@ DECLARING: tuple[ModuleType, ...] = (
     ordered_join,
     estimates,
     restarting_join,
+    unmatched_rows,
     queue_kernel,
     streams,
     values,

@@ -13,7 +13,7 @@ count as having different values and no delay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import polars as pl
@@ -23,9 +23,9 @@ from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, join
 from lowwater.joins.oblivious.options import RELIEF_MODES
 from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
 from lowwater.joins.ordered.model import OrderCosts, switching_cost
-from lowwater.plan.builders.oblivious import declared_facts, rooted
+from lowwater.plan.builders.oblivious import declared_facts, measures_equal_times, rooted
 from lowwater.plan.builders.updates import sources
-from lowwater.plan.nodes import AnyJoin, Node, SourceNode
+from lowwater.plan.nodes import AnyJoin, MultiJoinNode, Node, SourceNode
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.size import spell_bytes
 
@@ -117,6 +117,12 @@ def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
         by += "" if len(given) == len(names) else ", measured disorder of others"
     wait = "" if how.latency is None else f", rows wait {spell(how.latency)} at most"
     lines = [f"keeps rows by: {by} and promises", f"options: {how.describe()}{wait}"]
+    if isinstance(node, MultiJoinNode) and node.kind.tracked:
+        certain = "always right" if len(given) == len(names) else "right as far as partners came in"
+        certain += "" if len(given) == len(names) else " time (metric 'unmatched accuracy')"
+        lines.append(
+            f"rows without a partner: known when the other input has passed them, {certain}"
+        )
     missing: list[str] = []
     traits = _traits_of_all(node, rates, missing)
     if traits is None:
@@ -144,7 +150,12 @@ def _traits_of_all(
         _traits(each, time, rates, missing)
         for each, time in zip(node.inputs, node.times, strict=True)
     ]
-    known = [each for each in found if each is not None]
+    seconds = node.kept_seconds
+    known = [
+        replace(each, reach=each.rate * seconds[at])
+        for at, each in enumerate(found)
+        if each is not None
+    ]
     return known if len(known) == len(found) else None
 
 
@@ -152,7 +163,8 @@ def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) ->
     """Return the properties of an input; None, with their names added to ``missing``, if some are
     not known."""
     root, name = rooted(node, column)
-    if isinstance(root, AnyJoin) and root.oblivious is not None:
+    if measures_equal_times(root):
+        assert isinstance(root, AnyJoin)
         inputs = _traits_of_all(root, rates, missing)
         return None if inputs is None else joined(inputs)
     known, title = declared_facts(root, name), _name(node, column)

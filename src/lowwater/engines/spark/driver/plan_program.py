@@ -23,7 +23,7 @@ from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 6
+STATE_FORMAT = 7
 """The form of the state in checkpoints. It is raised whenever the snapshot of a kernel, or the rows
 that one keeps, change their form; a checkpoint of another form is then refused with the reason."""
 
