@@ -23,7 +23,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.nodes import AnyJoin, Node
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, second
-from lowwater.plan.physical.costs import buffer_lines, latency_lines
+from lowwater.plan.physical.costs import buffer_lines, input_names, latency_lines, waiting_lines
 from lowwater.plan.physical.operator import (
     Build,
     Demands,
@@ -273,6 +273,7 @@ def _ordered(
     ports = range(len(node.inputs))
     shape = OrderedShape(
         tuple(Timed(node.side_stamps(port), node.side_lags(port), domain) for port in ports),
+        input_names(node),
         Timed(node.stamps, node.out_lags, domain),
         tuple(node.schema),
         Ties(len(ports), {port: node.out_stamps(port) for port in node.shown}, domain),
@@ -305,6 +306,7 @@ def _ordered(
         narrow=None,
         remarks=[
             *join.remarks,
+            lambda _, rates: waiting_lines(node, rates),
             lambda _, rates: [] if rates is None else latency_lines(node, rates),
         ],
     )
