@@ -52,6 +52,7 @@ FULL = bool(os.environ.get("LOWWATER_FULL"))
 """Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
 ONLY_IN_FULL = (
     "test_cluster.py",
+    "test_newest_answers.py",
     "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",
     "test_state_of_a_changed_aggregate_is_refused",
     "test_connect.py",
@@ -62,8 +63,10 @@ ONLY_IN_FULL = (
     "test_windows_that_are_shown_are_whole_and_the_newest_is_shown[lazy]",
     "test_where_work_takes_no_time_all_windows_are_shown[lazy]",
     "test_where_work_takes_no_time_all_windows_are_shown[eager]",
+    "test_joins_share_a_memory_budget",
     "test_too_many_lost_results_are_told",
     "test_a_window_over_a_silent_latent_stream_closes_by_the_clock",
+    "test_a_source_that_never_sent_a_row_is_bounded_by_the_clock",
     "test_rows_of_equal_time_leave_alike_whatever_the_strategy",
     "test_every_result_is_found_as_in_one_process[plain]",
     "test_every_result_is_found_as_in_one_process[msf]",

@@ -323,7 +323,7 @@ def test_update_queues_are_less_stale_than_append_queues_and_auto_is_near_the_be
     with pl.Config(tbl_cols=-1, tbl_width_chars=140, float_precision=2):
         print(f"\nstaleness on average, in times the cost of a row\n{found}")  # noqa: T201
     loaded = found.filter(pl.col("load") > 1)
-    for queue in ("fifo", "in-place", "linecutting", "auto"):
+    for queue in ("fifo", "in-place", "linecutting", "rare-first", "auto"):
         assert (loaded[queue] < loaded["append"]).all()
-    better = found.select(pl.min_horizontal("in-place", "linecutting")).to_series()
+    better = found.select(pl.min_horizontal("in-place", "rare-first")).to_series()
     assert (found["auto"] <= 1.05 * better).all()

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowwater.api import Stream, join, sql, stream
+    from lowwater.api.together import together
     from lowwater.dashboard.options import dashboard
     from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
+        AdmissionError,
         BadInput,
         BrokenPromise,
         CheckpointError,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AdmissionError": ("lowwater.errors", "AdmissionError"),
     "BadInput": ("lowwater.errors", "BadInput"),
     "BrokenPromise": ("lowwater.errors", "BrokenPromise"),
     "CheckpointError": ("lowwater.errors", "CheckpointError"),
@@ -87,6 +90,7 @@ _HOMES = {
     "sql": ("lowwater.api", "sql"),
     "stream": ("lowwater.api", "stream"),
     "timer": ("lowwater.progress.options", "timer"),
+    "together": ("lowwater.api.together", "together"),
     "unpromised": ("lowwater.progress.contract", "unpromised"),
     "within": ("lowwater.progress.contract", "within"),
     "within_rows": ("lowwater.progress.contract", "within_rows"),
@@ -120,6 +124,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 __all__ = [
+    "AdmissionError",
     "BadInput",
     "BrokenPromise",
     "CheckpointError",
@@ -157,6 +162,7 @@ __all__ = [
     "sql",
     "stream",
     "timer",
+    "together",
     "unpromised",
     "within",
     "within_rows",

@@ -12,6 +12,7 @@
     │   ├── OperatorError     an operator failed; names the operator and keeps the cause
     │   ├── CheckpointError   a run cannot continue from its checkpoint; says why
     │   └── StateError        rows that were written to disk cannot be read back
+    ├── AdmissionError        the memory budget cannot serve a query at its accuracy
     └── SinkError             results could not be handed over
 
 Every class survives pickling with its fields, because errors cross process borders.
@@ -174,6 +175,10 @@ class CheckpointError(StreamError):
 
 class StateError(StreamError):
     """Rows cannot be written to disk or read back; names the file."""
+
+
+class AdmissionError(LowwaterError):
+    """A query needs more memory than the budget has left; says how much, and what to do."""
 
 
 class SinkError(LowwaterError):

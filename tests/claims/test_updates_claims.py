@@ -174,11 +174,13 @@ def test_line_cutting_pays_where_some_keys_are_slow() -> None:
     outcome = updates_rates.rates_outcome(rates())
     assert outcome.holds, outcome.ours
     readable("UP-F9", outcome)
-    found = updates_rates.ratios(rates(), IN_TURN, "linecutting")
-    assert found[0] == found[10] == 1
-    assert found[8] < found[4] < 0.9
+    for rule in ("linecutting", "rare-first"):
+        found = updates_rates.ratios(rates(), IN_TURN, rule)
+        assert found[0] == found[10] == 1
+        assert found[7] < found[4] < 0.9
 
 
+@pytest.mark.parametrize("queue", ["linecutting", "rare-first"])
 @pytest.mark.parametrize(
     ("slow", "factor", "why"),
     [
@@ -187,8 +189,10 @@ def test_line_cutting_pays_where_some_keys_are_slow() -> None:
         (4, 0.1, "best with 4 slow keys"),
     ],
 )
-def test_line_cutting_that_does_not_pay_does_not_hold(slow: int, factor: float, why: str) -> None:
-    where = {"slow": slow, "queue": "linecutting"}
+def test_line_cutting_that_does_not_pay_does_not_hold(
+    slow: int, factor: float, why: str, queue: str
+) -> None:
+    where = {"slow": slow, "queue": queue}
     outcome = updates_rates.rates_outcome(spoiled(rates(), "queue_seconds", factor, **where))
     assert not outcome.holds
     assert why in outcome.ours
@@ -196,9 +200,9 @@ def test_line_cutting_that_does_not_pay_does_not_hold(slow: int, factor: float, 
 
 def test_where_line_cutting_is_best_is_not_judged_of_drawn_keys() -> None:
     drawn = rates().with_columns(arrivals=pl.lit(DRAWN))
-    both = pl.concat([rates(), spoiled(drawn, "queue_seconds", 0.5, slow=4, queue="linecutting")])
+    both = pl.concat([rates(), spoiled(drawn, "queue_seconds", 0.5, slow=4, queue="rare-first")])
     assert updates_rates.rates_outcome(both).holds
-    worse = pl.concat([rates(), spoiled(drawn, "queue_seconds", 2.0, slow=4, queue="linecutting")])
+    worse = pl.concat([rates(), spoiled(drawn, "queue_seconds", 2.0, slow=4, queue="rare-first")])
     assert "between (drawn)" in updates_rates.rates_outcome(worse).ours
 
 

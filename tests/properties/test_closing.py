@@ -90,7 +90,7 @@ def rows_of(elements: list[Element]) -> list[pl.DataFrame]:
 def test_no_answer_is_later_than_the_bound(
     steps: Any, window: WindowSpec, flush: Any, data: Any
 ) -> None:
-    late = flush.within_windows * window.slide
+    late = flush.bound(SECONDS, window.slide)
     with small(data.draw):
         grouping = WindowGrouping("ts", SECONDS, window, ["g"], COUNT)
         kernel = WindowAggregate(MemoryStore(), grouping, flush)
@@ -132,7 +132,7 @@ def test_a_table_never_grows_and_its_partials_are_in_time(
         up(low.on_chunk(0, rows))
         assert low._live == int((low._at >= 0).sum()) <= size
         up(low.on_punctuation(0, Punctuation.linear("ts", mark)))
-        late = flush.within_windows * window.slide
+        late = flush.bound(SECONDS, window.slide)
         out = set(counted(answers))
         assert {each for each in whole if each[1] + late <= mark} <= out
     up(low.close_port(0))

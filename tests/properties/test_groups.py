@@ -18,7 +18,7 @@ from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.stream.element import GroupPunctuation
-from tests.properties.test_kernels import BANDS, SHAPES, WINDOWED, check
+from tests.properties.test_kernels import BANDS, SHAPES, SLOWLY, WINDOWED, check, unmatched
 from tests.support.checked_run import CheckedRun
 from tests.support.oracle import answer, multiset, table_rows
 from tests.support.streams import SCHEMA, Sample, samples
@@ -105,7 +105,7 @@ SESSIONS = """
 
 @given(grouped("a", 24), st.integers(1, 9), st.booleans(), st.data())
 def test_sessions_equal_batch(a: Sample, gap: int, known: bool, data: Any) -> None:
-    query = a.stream.session(gap).group_by("s").agg(n="count(*)")
+    query = a.stream.session(gap, flush=data.draw(SLOWLY)).group_by("s").agg(n="count(*)")
     assert promises_on_the_whole(query) == [False]
     sql = SESSIONS.format(gap=gap)
     if known:
@@ -147,7 +147,7 @@ def test_joins_equal_batch(
     a: Sample, b: Sample, band: tuple[int, int], how: Any, data: Any
 ) -> None:
     on = data.draw(st.sampled_from([["s"], ["k", "s"], ["k"]]))
-    query = a.stream.join(b.stream, on=on, within=band, how=how)
+    query = a.stream.join(b.stream, on=on, within=band, how=how, flush=unmatched(data.draw, how))
     match = f"b.ts >= a.ts - {band[0]} AND b.ts <= a.ts + {band[1]}"
     match += "".join(f" AND a.{key} = b.{key}" for key in on)
     keys = {key: f"coalesce(a.{key}, b.{key})" for key in on}
@@ -175,7 +175,9 @@ def dense(draw: Any, name: str) -> Sample:
 def test_joins_equal_batch_where_rows_of_a_group_are_dropped_by_its_marks(
     how: Any, a: Sample, b: Sample, before: int, after: int, data: Any
 ) -> None:
-    query = a.stream.join(b.stream, on="s", within=(before, after), how=how)
+    query = a.stream.join(
+        b.stream, on="s", within=(before, after), how=how, flush=unmatched(data.draw, how)
+    )
     columns = (
         "a.*" if how in ("semi", "anti") else "a.ts, a.k, coalesce(a.s, b.s), a.v, b.ts, b.k, b.v"
     )
@@ -189,7 +191,9 @@ def test_joins_equal_batch_where_rows_of_a_group_are_dropped_by_its_marks(
 def test_joins_within_a_bucket_equal_batch(
     a: Sample, b: Sample, width: int, how: Any, data: Any
 ) -> None:
-    query = a.stream.join(b.stream, on=[("s", "s")], within=lw.same(width), how=how)
+    query = a.stream.join(
+        b.stream, on=[("s", "s")], within=lw.same(width), how=how, flush=unmatched(data.draw, how)
+    )
     match = f"floor(a.ts / {width}.0) = floor(b.ts / {width}.0) AND a.s = b.s"
     sql = f"""SELECT a.ts, a.k, coalesce(a.s, b.s), a.v, b.ts, b.k, b.v
               FROM a {how} JOIN b ON {match}"""
@@ -200,7 +204,7 @@ def test_joins_within_a_bucket_equal_batch(
 def test_semi_and_anti_joins_equal_batch(
     a: Sample, b: Sample, band: tuple[int, int], how: Any, data: Any
 ) -> None:
-    query = a.stream.join(b.stream, on="s", within=band, how=how)
+    query = a.stream.join(b.stream, on="s", within=band, how=how, flush=unmatched(data.draw, how))
     sql = f"""SELECT * FROM a {how} JOIN b
               ON a.s = b.s AND b.ts >= a.ts - {band[0]} AND b.ts <= a.ts + {band[1]}"""
     check(query, sql, data, a, b)
@@ -210,7 +214,7 @@ def test_semi_and_anti_joins_equal_batch(
 def test_a_join_then_windows_equal_batch(
     a: Sample, b: Sample, band: int, how: Any, data: Any
 ) -> None:
-    joined = a.stream.join(b.stream, on="s", within=band, how=how)
+    joined = a.stream.join(b.stream, on="s", within=band, how=how, flush=unmatched(data.draw, how))
     time = "ts" if how in ("inner", "left") else "ts_right" if how == "right" else "t"
     joined = joined.map(t="coalesce(ts, ts_right)") if how == "full" else joined
     query = joined.window(10, on=time).group_by("s").agg(n="count(*)")

@@ -105,6 +105,15 @@ def closings(draw: Any, grouped: bool) -> dict[str, Any]:
     return {"flush": flush, "keep": keep, "table": table}
 
 
+SLOWLY = st.none() | st.builds(lw.slow, st.integers(1, 5), within=st.integers(1, 12))
+"""How answers that wait for no window's end leave; no answer depends on it."""
+
+
+def unmatched(draw: Any, how: str) -> Any:
+    """How rows without a partner leave; None for joins that have none."""
+    return None if how in ("inner", "semi") else draw(SLOWLY)
+
+
 @given(samples("a"), samples("b"), st.integers(1, 12), st.integers(1, 12), st.data())
 def test_window_aggregate_equals_batch(
     a: Sample, b: Sample, size: int, slide: int, data: Any
@@ -172,7 +181,8 @@ def test_band_join_equals_batch(a: Sample, b: Sample, band: tuple[int, int], dat
     how = data.draw(st.sampled_from(["inner", "left", "right", "full"]))
     on = data.draw(st.sampled_from([["k"], ["k", "s"], []]))
     where = data.draw(st.sampled_from([None, "v < v_right"]))
-    query = a.stream.join(b.stream, on=on, within=band, where=where, how=how)
+    flush = unmatched(data.draw, how)
+    query = a.stream.join(b.stream, on=on, within=band, where=where, how=how, flush=flush)
     match = f"b.ts >= a.ts - {band[0]} AND b.ts <= a.ts + {band[1]}"
     match += "".join(f" AND a.{key} = b.{key}" for key in on)
     match += " AND a.v < b.v" if where else ""
@@ -185,7 +195,11 @@ def test_band_join_equals_batch(a: Sample, b: Sample, band: tuple[int, int], dat
 @given(samples("a", most=14), samples("b", most=14), st.integers(1, 12), st.data())
 def test_tumbling_window_join_equals_batch(a: Sample, b: Sample, width: int, data: Any) -> None:
     how = data.draw(st.sampled_from(["inner", "left", "right", "full"]))
-    query = a.stream.join(b.stream, on=[("k", "v")], within=lw.same(width), how=how)
+    flush = unmatched(data.draw, how)
+    if flush is not None and data.draw(st.booleans()):
+        flush = lw.slow(2, within_windows=data.draw(st.integers(1, 2)))
+    on = [("k", "v")]
+    query = a.stream.join(b.stream, on=on, within=lw.same(width), how=how, flush=flush)
     match = f"floor(a.ts / {width}.0) = floor(b.ts / {width}.0) AND a.k = b.v"
     sql = f"SELECT a.*, b.* FROM a {how} JOIN b ON {match}"
     check(query, sql, data, a, b)
@@ -194,7 +208,8 @@ def test_tumbling_window_join_equals_batch(a: Sample, b: Sample, width: int, dat
 @given(samples("a", most=14), samples("b", most=14), st.data())
 def test_equality_join_on_time_equals_batch(a: Sample, b: Sample, data: Any) -> None:
     how = data.draw(st.sampled_from(["inner", "left", "right", "full"]))
-    query = a.stream.join(b.stream, on=["ts", "k"], how=how)
+    flush = unmatched(data.draw, how)
+    query = a.stream.join(b.stream, on=["ts", "k"], how=how, flush=flush)
     sql = f"""SELECT coalesce(a.ts, b.ts), coalesce(a.k, b.k), a.s, a.v, b.s, b.v
               FROM a {how} JOIN b ON a.ts = b.ts AND a.k = b.k"""
     check(query, sql, data, a, b)
@@ -203,7 +218,9 @@ def test_equality_join_on_time_equals_batch(a: Sample, b: Sample, data: Any) -> 
 @given(samples("a", most=14), samples("b", most=14), st.data())
 def test_half_join_on_time_progresses_on_it(a: Sample, b: Sample, data: Any) -> None:
     how = data.draw(st.sampled_from(["semi", "anti"]))
-    query = a.stream.join(b.stream, on=["ts", "k"], how=how).group_by("ts").agg(n="count(*)")
+    flush = unmatched(data.draw, how)
+    joined = a.stream.join(b.stream, on=["ts", "k"], how=how, flush=flush)
+    query = joined.group_by("ts").agg(n="count(*)")
     exists = "NOT EXISTS" if how == "anti" else "EXISTS"
     sql = f"""SELECT ts, count(*) FROM a WHERE {exists} (
                   SELECT * FROM b WHERE a.ts = b.ts AND a.k = b.k) GROUP BY ts"""
@@ -240,8 +257,9 @@ def test_join_then_window_on_either_time_equals_batch(
 def test_full_join_windowed_on_a_function_of_both_times(
     function: str, a: Sample, b: Sample, band: int, data: Any
 ) -> None:
+    flush = data.draw(SLOWLY)
     query = (
-        a.stream.join(b.stream, on="k", within=band, how="full")
+        a.stream.join(b.stream, on="k", within=band, how="full", flush=flush)
         .map(t=f"{function}(ts, ts_right)")
         .window(10, on="t")
         .agg(n="count(*)")

@@ -18,7 +18,7 @@ from lowwater.plan.sql.script import read_script
 from tests.conformance.sql_cases import all_cases
 from tests.conformance.traces import traces
 from tests.conftest import FULL
-from tests.properties.test_kernels import BANDS, SHAPES, WINDOWED, check
+from tests.properties.test_kernels import BANDS, SHAPES, SLOWLY, WINDOWED, check
 from tests.support.checked_run import CheckedRun
 from tests.support.oracle import answer
 from tests.support.streams import Sample, samples
@@ -62,7 +62,8 @@ def test_session_equals_batch(
     a: Sample, b: Sample, gap: int, keys: tuple[str, ...], names: list[str], data: Any
 ) -> None:
     wanted = {name: AGGREGATES[name][0] for name in names}
-    query = a.stream.union(b.stream).session(gap).group_by(*keys).agg(**wanted)
+    flush = data.draw(SLOWLY)
+    query = a.stream.union(b.stream).session(gap, flush=flush).group_by(*keys).agg(**wanted)
     sql = SESSIONS.format(
         gap=gap,
         keys="".join(f"{key}, " for key in keys),

@@ -16,7 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.joins.oblivious import disorder, estimates, oblivious_join, stored_rows
+from lowwater.joins.oblivious import (
+    disorder,
+    estimates,
+    memory_manager,
+    oblivious_join,
+    read_ahead,
+    stored_rows,
+)
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import ALONE, Kernel
 from lowwater.plan.physical.planner import compile_plan
@@ -27,6 +34,8 @@ from tests.support.driven_join import Driven
 from tests.support.local_spark import LocalSpark
 from tests.support.oracle import answer, table_rows
 
+AHEAD = st.sampled_from([None, "auto", 0, 1, 4, 20, "100 B", "2 kB"])
+"""Rows on disk that are read before they are due; the default among them."""
 STRATEGIES = st.sampled_from(["plain", "msf", "dbf", "hybrid"])
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 
@@ -36,9 +45,10 @@ def small() -> Iterator[None]:
     """What decides only what things cost is made small, so that small streams go through it."""
     sizes: list[tuple[Any, str, Any]] = [
         (stored_rows, "PAGE_ROWS", 3),
-        (oblivious_join, "PAGE_ROWS", 3),
+        (memory_manager, "PAGE_ROWS", 3),
+        (read_ahead, "FIRST", 3),
         (stored_rows, "LEAST_ROWS", 2),
-        (oblivious_join, "ROUND_TRIPS", 0),
+        (memory_manager, "ROUND_TRIPS", 0),
         (disorder, "START", 6),
         (estimates, "FEW", 3),
         (disorder, "LIMIT", 16),
@@ -111,6 +121,11 @@ def ordered(run: CheckedRun) -> bool:
     return not chunks or pl.concat(chunks).is_sorted()
 
 
+def ahead(draw: Any, strategy: str) -> dict[str, Any]:
+    """The option that says how many rows are read ahead, where rows can be on disk."""
+    return {"read_ahead": draw(AHEAD)} if strategy in ("dbf", "hybrid", "auto") else {}
+
+
 # ---- disorder that is known ----------------------------------------------------------------
 
 
@@ -123,7 +138,9 @@ def test_with_disorder_known_every_result_is_found(strategy: Any, data: Any) -> 
     key = data.draw(st.booleans())
     where, also = data.draw(st.sampled_from([(None, ""), ("v <= v_2", "s0.v <= s1.v")]))
     on = ["epoch", "k"] if key else ["epoch"]
-    query = lw.join([each.stream(True) for each in found], on, where=where, strategy=strategy)
+    given_ = ahead(data.draw, strategy)
+    streams = [each.stream(True) for each in found]
+    query = lw.join(streams, on, where=where, strategy=strategy, **given_)
     run = CheckedRun(query, data.draw)
     assert table_rows(run.results()) == all_results(found, also, key)
     assert ordered(run) or strategy in ("plain", "dbf")
@@ -161,10 +178,42 @@ def test_what_follows_the_join_is_exact_and_does_not_wait_for_the_end(data: Any)
 def test_spread_over_buckets_every_result_is_found(data: Any, seed: int) -> None:
     found = data.draw(inputs(3, 16))
     strategy = data.draw(STRATEGIES)
-    query = lw.join([each.stream(True) for each in found], "epoch", strategy=strategy)
+    streams, given_ = [each.stream(True) for each in found], ahead(data.draw, strategy)
+    query = lw.join(streams, "epoch", strategy=strategy, **given_)
     for buckets in (1, 3):
         run = LocalSpark(query, seed, buckets, "out-of-order")
         assert table_rows(run.results()) == all_results(found)
+
+
+@pytest.mark.parametrize("strategy", ["dbf", "hybrid"])
+@pytest.mark.parametrize("portions", [False, True], ids=["at once", "in portions"])
+@given(data=st.data())
+def test_any_read_ahead_gives_the_same_results_at_every_step(
+    strategy: str, portions: bool, data: Any
+) -> None:
+    """Rows on disk are read when they are due at the latest, whenever they are read before."""
+    frames = [each.rows for each in data.draw(inputs(2, 40))]
+    known = [scrambling(each["epoch"].to_list()) for each in frames]
+    chance = random.Random(data.draw(st.integers(0, 2**32)))
+    runs = [
+        Driven(
+            frames,
+            disorder=known,
+            portions=portions,
+            options={"strategy": strategy, "read_ahead": rows},
+        )
+        for rows in (0, 2, 1_000, "100 B", "auto")
+    ]
+    places = [0, 0]
+    while open_ := [at for at in (0, 1) if places[at] < frames[at].height]:
+        port, many = chance.choice(open_), chance.randint(1, 9)
+        for run in runs:
+            run.push(port, frames[port][places[port] : places[port] + many])
+        places[port] += many
+        assert len({run.results for run in runs}) == 1
+    for run in runs:
+        run.end()
+        assert run.results == run.all_results
 
 
 # ---- disorder that is measured, memory that is limited -----------------------------------------
@@ -194,7 +243,8 @@ def test_whatever_is_lost_nothing_is_made_up_and_promises_are_kept(number: int, 
     strategy = data.draw(st.one_of(STRATEGIES, st.just("auto")))
     known = data.draw(st.booleans())
     streams = [each.stream(known) for each in found]
-    query = lw.join(streams, "epoch", memory=memory, strategy=strategy, accuracy=0.9)
+    given_ = ahead(data.draw, strategy)
+    query = lw.join(streams, "epoch", memory=memory, strategy=strategy, accuracy=0.9, **given_)
     run = Watched(query, data.draw, memory)
     assert not table_rows(run.results()) - all_results(found)
     assert ordered(run) or strategy not in ("msf", "hybrid")
@@ -282,3 +332,50 @@ def test_with_disorder_known_no_change_of_strategy_loses_anything(batches: bool,
     run.run(data.draw, True)
     assert run.results == run.all_results
     assert run.accounted == pytest.approx(run.all_results, rel=1e-9)
+
+
+@pytest.mark.parametrize("batches", [False, True], ids=["rows", "batches"])
+@given(data=st.data())
+def test_with_a_share_that_changes_it_is_obeyed_and_every_result_is_accounted_for(
+    batches: bool, data: Any
+) -> None:
+    """A share of a budget, taken away or given between any two steps, also after a restart."""
+    frames = [each.rows for each in data.draw(inputs(data.draw(st.integers(2, 3)), 40))]
+    given_ = {"strategy": data.draw(st.one_of(STRATEGIES, st.just("auto"))), "accuracy": 0.9}
+    run = Changing(frames, batches=batches, budget=2_000, options=given_)
+    share, places = 2_000, [0] * len(frames)
+    while open_ := [at for at, each in enumerate(frames) if places[at] < each.height]:
+        if data.draw(st.booleans()):
+            share = data.draw(st.integers(0, 2_000))
+            run.take(run.kernel.take_share(share))
+        port, many = data.draw(st.sampled_from(open_)), data.draw(st.integers(1, 6))
+        run.push(port, frames[port][places[port] : places[port] + many])
+        places[port] += many
+        if not batches or data.draw(st.booleans()):
+            run.settle()
+            assert run.kernel.memory_used <= share
+        if data.draw(st.booleans()):
+            run.settle()
+            run.restart()
+    need = run.kernel.memory_need
+    assert need is None or (need.least >= 0 and 0 <= need.expected(share) <= 0.9)
+    run.end()
+    assert run.accounted == pytest.approx(run.all_results, rel=1e-9)
+
+
+@settings(max_examples=max(1, settings.default.max_examples // 3))
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")
+def test_joins_that_share_any_budget_make_nothing_up(data: Any, seed: int) -> None:
+    """Two joins, known or measured; all results are found if the disorder is known and fits."""
+    found, known = data.draw(inputs(3, 20)), data.draw(st.booleans())
+    one, two, three = (each.stream(known) for each in found)
+    query = one.join(two, on="epoch", suffix="_2").join(three, on="epoch", suffix="_3")
+    small, rows = data.draw(st.integers(1, 3_000)), data.draw(st.integers(1, 20))
+    expected = all_results(found)
+    for memory in (small, 10**6):
+        here = table_rows(pl.DataFrame(query.collect(memory=memory, chunk_rows=rows)))
+        spread = table_rows(LocalSpark(query, seed, 2, memory=memory).results())
+        assert not (here - expected) + (spread - expected)
+        if known and memory > small:
+            assert here == spread == expected

@@ -19,12 +19,15 @@ from lowwater.engines.embedded.engine import EmbeddedEngine, ReadPace
 from lowwater.engines.spark.wire import tick_requests
 from lowwater.operators.waiting import Release, Waits
 from lowwater.plan.physical.planner import compile_plan
+from lowwater.progress.channel import MeasuredChannel
 from lowwater.progress.group_tracker import GroupTracker
+from lowwater.progress.idle import GROUPS_AT_ONCE, EnablingRule
 from lowwater.stream.element import MARK, GroupPunctuation, Punctuation
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.support.oracle import answer
 
 DAY = 86_400
+TIMESTAMPS = EnablingRule.timestamps
 SCHEMA = {"at": pl.Float64, "ts": pl.Int64, "g": pl.String, "v": pl.Int64}
 ODD = [(t / 1, t - 100 * DAY, "odd", 1) for t in (1, 2, 3)] + [(30.0, 40 - 92 * DAY, "odd", 1)]
 """A group far behind, one row of which is eight days ahead of its own clock."""
@@ -212,12 +215,7 @@ def test_a_step_looks_at_the_groups_it_is_about(groups: int) -> None:
     stream = lw.stream(lw.replay(table, arrival="at"), name="a", time="ts", groups="g", idle=idle)
     plan = compile_plan(stream.window(5).group_by("g").agg(n="count(*)")._node)
 
-    class Sink:
-        def write(self, rows: pl.DataFrame) -> None: ...
-
-        def close(self) -> None: ...
-
-    engine = EmbeddedEngine(plan, Sink(), VirtualClock(), ReadPace(tick=0), None)
+    engine = EmbeddedEngine(plan, Written(), VirtualClock(), ReadPace(tick=0), None)
     look_up = GroupTracker.mark_of
     with mock.patch.object(GroupTracker, "mark_of", autospec=True, side_effect=look_up) as looked:
         engine.run()
@@ -227,6 +225,65 @@ def test_a_step_looks_at_the_groups_it_is_about(groups: int) -> None:
     assert (
         0 < looked.call_count <= 8 * told
     )  # twice a row that comes and twice an answer that leaves
+
+
+class Written:
+    """A destination that drops what it gets."""
+
+    def write(self, rows: pl.DataFrame) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("many", [50, 2_000])
+@pytest.mark.parametrize("progress", [lw.ordered(), lw.within_rows(0)])
+def test_asking_costs_no_step_and_no_look_at_a_channel_that_is_silent(
+    many: int, progress: Any
+) -> None:
+    silent = [(float(at % 2), at % 2, f"c{at // 2}", 1) for at in range(2 * many)]
+    busy = [(2 + at * 3.0, 2 + at * 3, "busy", 1) for at in range(100)]
+    table = pl.DataFrame([*silent, *busy], schema=SCHEMA, orient="row").sort("at")
+    idle = lw.on_demand(skew=1)
+    stream = lw.stream(
+        lw.replay(table, "at"), name="a", time="ts", channel="g", progress=progress, idle=idle
+    )
+    plan = compile_plan(stream.window(5).agg(n="count(*)")._node)
+    engine = EmbeddedEngine(plan, Written(), VirtualClock(), ReadPace(tick=0), None)
+    property_ = MeasuredChannel.contract_mark
+    looks = 0
+
+    def counted(channel: MeasuredChannel) -> int:
+        nonlocal looks
+        looks += 1
+        return property_.fget(channel)  # type: ignore[misc]
+
+    with (
+        mock.patch.object(MeasuredChannel, "contract_mark", property(counted)),
+        mock.patch.object(EnablingRule, "timestamps", autospec=True) as asked,
+    ):
+        asked.side_effect = TIMESTAMPS
+        engine.run()
+    (feed,) = engine.feeds.values()
+    assert 50 <= feed.stamps <= len(busy)
+    assert looks <= table.height  # once for each row at most
+    assert asked.call_count <= 4 * len(busy)  # one computation for all channels, however many
+
+
+@pytest.mark.parametrize("many", [100, 2_500])
+def test_groups_that_are_due_within_a_hundredth_of_a_second_are_asked_together(many: int) -> None:
+    start = [(0.001 * (at % 100), 0, f"g{at}", 1) for at in range(many)]
+    again = [(at + 1, 1, name, 1) for at, _, name, _ in start]
+    last = [(60.0, 60, "busy", 1), (61.0, 61, "busy", 1)]
+    table = pl.DataFrame([*start, *again, *last], schema=SCHEMA, orient="row").sort("at")
+    idle = lw.on_demand(skew=1)
+    stream = lw.stream(lw.replay(table, "at"), name="a", time="ts", groups="g", idle=idle)
+    plan = compile_plan(stream.window(5).group_by("g").agg(n="count(*)")._node)
+    engine = EmbeddedEngine(plan, Written(), VirtualClock(), ReadPace(tick=0), None)
+    engine.run()
+    (feed,) = engine.feeds.values()
+    # The groups become due over a tenth of a second: ten times, and once for each thousand groups.
+    assert feed.stamps <= 11 + many // GROUPS_AT_ONCE + 1
+    assert engine.results.counts()[0] == many + 1
 
 
 # ---- on Spark --------------------------------------------------------------------------------

@@ -80,6 +80,15 @@ QUERIES: dict[str, Callable[[lw.Stream, lw.Stream, lw.Stream], lw.Stream]] = {
     "window of rows": lambda a, b, c: a.window(rows=3).agg(n="sum(v)"),
     "windows that slide": lambda a, b, c: a.window(6, slide=2).group_by("k").agg(n="sum(v)"),
     "slow windows": lambda a, b, c: counted(a, "k", flush=lw.slow()),
+    "slow sessions": lambda a, b, c: a.session(3, flush=lw.slow(2, within=5))
+    .group_by("k")
+    .agg(n="count(*)"),
+    "slow left join": lambda a, b, c: a.join(
+        b, on="k", within=3, how="left", flush=lw.slow(2, within=4)
+    ),
+    "slow anti join": lambda a, b, c: a.join(
+        b, on="k", within=3, how="anti", flush=lw.slow(2, within=4)
+    ),
     "lazy windows": lambda a, b, c: counted(a, "k", flush=lw.lazy()),
     "windows from a table": lambda a, b, c: counted(a, "k", table=2),
     "windows that keep rows": lambda a, b, c: counted(a, "k", keep="rows"),

@@ -24,7 +24,7 @@ from tests.support.oracle import answer, multiset
 from tests.support.update_run import Row, UpdateRun, updates_from
 
 SEEDS = st.integers(0, 2**32)
-KEYED: list[Schedule] = ["in-place", "fifo", "linecutting", "auto"]
+KEYED: list[Schedule] = ["in-place", "fifo", "linecutting", "rare-first", "auto"]
 SAYS_GONE = Deletion("number % 4 = 0", pl.col("number") % 4 == 0, (("number", "number"),))
 
 

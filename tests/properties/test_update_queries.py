@@ -44,7 +44,7 @@ def stream(rows: pl.DataFrame, name: str, **options: Any) -> lw.Stream:
 
 
 def schedules(chance: random.Random) -> dict[str, Any]:
-    return {"schedule": chance.choice(["in-place", "fifo", "linecutting", "auto"])}
+    return {"schedule": chance.choice(["in-place", "fifo", "linecutting", "rare-first", "auto"])}
 
 
 class Unhurried(CheckedRun):

@@ -15,7 +15,7 @@ from lowwater.updates.options import PLAIN, Schedule, Updates
 from tests.support.update_run import Happened, Row, UpdateRun, updates_from
 
 SEEDS = st.integers(0, 2**32)
-KEYED: list[Schedule] = ["in-place", "fifo", "linecutting", "auto"]
+KEYED: list[Schedule] = ["in-place", "fifo", "linecutting", "rare-first", "auto"]
 EVERY: list[Schedule] = [*KEYED, "append", "shedding"]
 COST = 5
 
@@ -162,7 +162,7 @@ def test_going_on_from_what_was_saved_changes_nothing(schedule: Schedule, seed: 
     assert not run._store.rows
 
 
-@pytest.mark.parametrize("schedule", ["in-place", "linecutting", "auto"])
+@pytest.mark.parametrize("schedule", ["in-place", "linecutting", "rare-first", "auto"])
 @given(seed=SEEDS)
 def test_no_key_starves(schedule: Schedule, seed: int) -> None:
     """A key that waits is served within a few rounds of all keys."""

@@ -51,6 +51,33 @@ def test_every_result_is_found_as_in_one_process(spark, strategy):
         assert about["accuracy"] == 1.0
 
 
+def test_joins_share_a_memory_budget(spark):
+    """Two joins, one of them of inputs far apart; and a budget that is too small is told, or ends
+    the run."""
+    one = [stream(frame, at, frame) for at, frame in enumerate(frames())]
+    other = log(2, 1, ROWS)
+    streams = [lw.join(one, on="epoch"), stream(other, 2, other)]
+    query = lw.join(streams, on="epoch")
+    options = {"engine": "spark", "session": spark, "chunk_rows": ROWS // FILES, "buckets": 2}
+    run = query.run(**options, memory="1 MB")
+    run.await_termination()
+    sql = "SELECT s0.epoch, v0, v1, v2 FROM s0 JOIN s1 USING (epoch) JOIN s2 USING (epoch)"
+    given = dict(zip(("s0", "s1", "s2"), [*frames(), other], strict=True))
+    assert table_rows(pl.from_arrow(run.results())) == answer(sql, given)
+    joins = [each.about for each in run.metrics().operators if "memory share" in each.about]
+    assert [each["memory budget"] for each in joins] == [1_000_000] * 2
+    assert sum(each["memory share"] for each in joins) <= 1_000_000
+    wild = [
+        lw.stream(each, name=f"w{at}", time="epoch", progress=lw.unpromised())
+        for at, each in enumerate(frames())
+    ]
+    refused = lw.join(wild, on="epoch", strategy="plain").run(
+        **options, memory="1 kB", admission="refuse"
+    )
+    with pytest.raises(lw.AdmissionError, match="the joins of the fullest bucket need"):
+        refused.await_termination()
+
+
 def test_too_many_lost_results_are_told(spark):
     """All buckets together are judged, and one warning comes."""
     frames = far_apart()

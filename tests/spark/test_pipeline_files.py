@@ -193,3 +193,19 @@ def test_the_command_is_stopped_by_a_signal_in_the_middle_of_a_batch():
     assert "stopped after" in said
     assert "Exception" not in said
     assert "Error" not in said
+
+
+def test_queries_together_have_a_checkpoint_each_and_go_on_from_it(spark):
+    rows = table([0, 1, 5, 12, 31, 33])
+    stream = lw.stream(lw.replay(rows), name="S", time="ts")
+    queries = lw.together(
+        {
+            "of a": stream.where("k = 'a'"),
+            "windows": stream.window("10 seconds").group_by("k").agg(n="count(*)"),
+        }
+    )
+    for _ in range(2):
+        runs = queries.run("spark", sink={"of a": "rows"}, checkpoint="kept", session=spark)
+        assert runs.await_termination(timeout=MINUTES)
+    assert {each.name for each in Path("kept").iterdir()} == {"of a", "windows"}
+    assert pl.read_parquet("rows/*.parquet").height == rows.filter(k="a").height

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -194,6 +194,27 @@ def test_a_silent_source_does_not_stall_the_others(spark, tmp_path):
     ]
 
 
+def test_a_source_that_never_sent_a_row_is_bounded_by_the_clock(spark, tmp_path):
+    (tmp_path / "silent").mkdir()
+    now = (datetime.now(UTC).replace(tzinfo=None) - START).total_seconds() // 60 * 60
+    write(tmp_path / "busy", 0, [now - 170, now - 110, now - 50])
+    busy = read(spark, tmp_path / "busy", "busy")
+    idle = lw.on_demand(behind_clock="30 seconds")
+    silent = read(spark, tmp_path / "silent", "silent", idle=idle)
+    counts = busy.union(silent).window("1 minute").agg(n="count(*)")
+    run = counts.run(engine="spark", session=spark, trigger="50 milliseconds")
+    limit = time.monotonic() + 60
+    while run.results().num_rows < 2 and time.monotonic() < limit:
+        time.sleep(0.2)
+    rows = run.results().to_pylist()
+    run.stop()
+    assert [(each["window_start"], each["n"]) for each in rows] == [
+        (at(now - 180), 1),
+        (at(now - 120), 1),
+    ]
+    assert run.metrics().stream("silent").enabling_timestamps > 0
+
+
 def test_a_window_over_a_silent_latent_stream_closes_by_the_clock(spark, tmp_path):
     write(tmp_path / "silent", 0, [1, 2, 3])
     source = spark.readStream.schema("ts timestamp_ntz, k bigint, v bigint")
@@ -223,6 +244,11 @@ def test_what_cannot_run_on_spark_says_so(spark):
     live = lw.stream(lw.push({"ts": pl.Int64}), name="live", time="ts")
     with pytest.raises(lw.OptionError, match=r"lw\.push feeds this process only"):
         live.collect(engine="spark", session=spark)
+    played = lw.stream(
+        pl.DataFrame({"ts": [1]}), name="log", time="ts", idle=lw.on_demand(behind_clock="1 s")
+    )
+    with pytest.raises(lw.OptionError, match="a log that is played by the clock has arrival times"):
+        played.run(engine="spark", session=spark, clock="wall")
     table = pl.DataFrame({"ts": [1]})
     log = lw.stream(table, name="log", time="ts")
     with pytest.raises(lw.OptionError, match="buckets is a whole number"):

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from lowwater.api import Stream
 from lowwater.joins import shape
-from lowwater.operators import aggregates, flush, partials, window_state
+from lowwater.operators import aggregates, flush, gradual, partials, window_state
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.physical.operator import KernelOperator, Operator, PlanShape
 from lowwater.plan.physical.planner import compile_plan
@@ -160,6 +160,7 @@ class CheckedRun:
             mock.patch.object(aggregates, "FEW", 4),
             mock.patch.object(flush, "SLOTS", 4),
             mock.patch.object(flush, "PIECES", 4),
+            mock.patch.object(gradual, "PIECES", 4),
             mock.patch.object(window_state, "SEEN_ROWS", 3),
             mock.patch.object(window_state, "SEEN_ANSWERS", 1),
             mock.patch.object(window_state, "BETTER", 1.0),

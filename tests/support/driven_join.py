@@ -27,13 +27,17 @@ STEP = 20_000_000
 class Driven:
     """The kernel of a join of some inputs on ``on``, the first of which progresses.
 
-    With ``batches`` it works as in a bucket on Spark: rows are measured when a batch ends.
+    With ``batches`` it works as in a bucket on Spark: rows are measured when a batch ends. With
+    ``portions`` it leaves work for after each step, as in the embedded engine. ``budget`` is the
+    memory, in bytes, that it shares with others.
     """
 
     inputs: Sequence[pl.DataFrame]
     on: Sequence[str] = ("epoch",)
     disorder: Sequence[int | None] = ()
     batches: bool = False
+    portions: bool = False
+    budget: int | None = None
     copies: int = 1
     options: dict[str, Any] = field(default_factory=dict)
     results: int = 0
@@ -54,7 +58,15 @@ class Driven:
         build = compile_plan(query._node).result.build
         assert build is not None
         kernel: Kernel = build(
-            self.store, Host(lambda: self.time, self.copies, in_batches=self.batches)
+            self.store,
+            Host(
+                lambda: self.time,
+                self.copies,
+                in_batches=self.batches,
+                in_portions=self.portions,
+                memory=self.budget,
+                budget=self.budget,
+            ),
         )
         assert isinstance(kernel, ObliviousJoin)
         return kernel
@@ -66,6 +78,8 @@ class Driven:
     def push(self, port: int, rows: Chunk) -> None:
         self.time += STEP
         self.take(self.kernel.on_chunk(port, rows))
+        if self.portions:
+            self.settle()
 
     def settle(self) -> None:
         """The end of a batch."""

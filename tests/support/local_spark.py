@@ -26,6 +26,7 @@ import polars as pl
 from pyspark import cloudpickle
 
 from lowwater.api import Stream
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WHOLE
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.driver.reports import Reports
@@ -94,6 +95,10 @@ class Unordered:
     def schema(self) -> dict[str, pl.DataType]:
         return dict(self.table.schema)
 
+    @property
+    def origin(self) -> int:
+        return id(self.table)
+
     def open(self) -> Any:
         raise AssertionError("only the Spark engine reads this")
 
@@ -144,14 +149,20 @@ class LocalSpark:
     """
 
     def __init__(
-        self, query: Stream, seed: int, buckets: int = 2, shape: PlanShape = "out-of-order"
+        self,
+        query: Stream,
+        seed: int,
+        buckets: int = 2,
+        shape: PlanShape = "out-of-order",
+        memory: int | None = None,
+        admission: str = "warn",
     ):
         self._schedule = random.Random(seed)
         self._chance = random.Random(f"{seed} {buckets} {shape}")
         self.plan = compile_plan(query._node, shape)
         self._folder = Path(tempfile.mkdtemp(prefix="lowwater-test-"))
         self._late_folder = str(self._folder / "late")
-        program = make_program(self.plan, buckets, False, self._late_folder)
+        program = make_program(self.plan, buckets, False, self._late_folder, memory=memory)
         self.program: Program = cloudpickle.loads(cloudpickle.dumps(program))  # as workers get it
         self._buckets = buckets
         self._run = f"test-{uuid.uuid4()}"
@@ -159,7 +170,8 @@ class LocalSpark:
         self._batch = 0
         self._ticking = False
         self.answers: list[pl.DataFrame] = []
-        self._reports = Reports(self.plan, self.program)
+        budget = None if memory is None else MemoryBudget.of(memory, admission)
+        self._reports = Reports(self.plan, self.program, budget)
         self._reported: list[str] = []
         self._refused: dict[str, pl.DataFrame | None] = {}
         self._feeds: list[_ReplayFeed | _UnorderedFeed] = [
@@ -194,6 +206,16 @@ class LocalSpark:
             cache.FOLDERS.forget(self._run)
             shutil.rmtree(self._folder)
         return taken_back(pl.concat(self.answers), dict(self.program.schema))
+
+    @property
+    def notes(self) -> list[str]:
+        """The warnings of the run so far."""
+        return self._reports.notes
+
+    @property
+    def refusal(self) -> BaseException | None:
+        """The error by which the run would be ended for lack of memory."""
+        return self._reports.refusal
 
     def late(self, stream: str) -> pl.DataFrame | None:
         """The side output of a stream, after the run; None if it is empty."""

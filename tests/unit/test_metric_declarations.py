@@ -70,6 +70,7 @@ QUERIES: Mapping[str, Callable[[], lw.Stream]] = {
     "update queue": updates,
     "update queue that completes": lambda: updates(complete_within="1 second"),
     "update queue that expires": lambda: updates(expire="10 seconds"),
+    "update queue with targets": lambda: updates(fresh_within="1 hour"),
     "update windows": windows,
     "appended windows": lambda: windows(schedule="append"),
     "learned": lambda: stream("s", progress=lw.learned(0.9)).window("5 seconds").agg(n="count(*)"),

@@ -3,5 +3,15 @@
 
 from lowwater.api.constructors import join, sql, stream
 from lowwater.api.query import Grouped, Stream, Windowed
+from lowwater.api.together import Runs, Together
 
-__all__ = ["Grouped", "Stream", "Windowed", "join", "sql", "stream"]
+__all__ = [
+    "Grouped",
+    "Runs",
+    "Stream",
+    "Together",
+    "Windowed",
+    "join",
+    "sql",
+    "stream",
+]

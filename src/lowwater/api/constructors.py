@@ -28,10 +28,12 @@ from lowwater.updates.options import (
     COMPLETE_WITHIN,
     DELETE_WHEN,
     EXPIRE,
+    FRESH_WITHIN,
     SCHEDULE,
     UPDATE_KEY,
     UPDATE_WINDOWS,
     WEIGHTS,
+    FreshWithin,
     Schedule,
     Windows,
 )
@@ -63,6 +65,7 @@ def stream(
     windows: Windows | None = None,
     expire: Duration | None = None,
     delete_when: str | None = None,
+    fresh_within: FreshWithin | None = None,
 ) -> Stream:
     """Declare a stream: the source of its rows, and the promises about their times.
 
@@ -124,9 +127,11 @@ def stream(
         options that follow need it.
     ``schedule``
         The key that is worked on next: the one that has waited longest ("in-place", default), the
-        one whose newest row has waited longest ("fifo"), keys that are rarely updated before others
-        ("linecutting"), or one of these, chosen by the rates of the keys ("auto"). For comparison,
-        "append" works on all rows and "shedding" on a random share of them.
+        one whose newest row has waited longest ("fifo"), keys whose rate is below
+        ``1 / (cost * waiting keys)`` before others ("linecutting"), keys that are rarely updated
+        before others, but so that no key waits too long ("rare-first"), or the one whose service is
+        worth most by age and rate ("auto"). For comparison, "append" works on all rows and
+        "shedding" on a random share of them.
     ``weights``
         Weights of the staleness of single keys: a mapping of keys to numbers above zero, or to the
         periods at which somebody looks at them, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
@@ -145,6 +150,10 @@ def stream(
         None, never.
     ``delete_when``
         SQL condition on a row whose key is gone, such as ``"status = 'closed'"``. Default: None.
+    ``fresh_within``
+        Length of time for which the answer of a key may be out of date, or a mapping of keys to
+        such lengths. Keys that are out of date for longer are counted and named in the metrics, and
+        a warning says so once; the order of service does not change. Default: None, any.
     """
     options = {
         SCHEDULE: schedule,
@@ -154,6 +163,7 @@ def stream(
         UPDATE_WINDOWS: windows,
         EXPIRE: expire,
         DELETE_WHEN: delete_when,
+        FRESH_WITHIN: fresh_within,
     }
     if update_key is None:
         for option, given in options.items():
@@ -192,6 +202,7 @@ def stream(
         windows=windows,
         expire=expire,
         delete_when=delete_when,
+        fresh_within=fresh_within,
     )
 
 
@@ -258,6 +269,7 @@ def join(
     strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
+    read_ahead: int | str | None = None,
 ) -> Stream:
     """Join many streams at once, and return the results as a stream.
 
@@ -288,7 +300,7 @@ def join(
     ``order``, ``alpha``
         The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
         Default: None, they leave as they are found.
-    ``memory``, ``strategy``, ``accuracy``, ``latency``
+    ``memory``, ``strategy``, ``accuracy``, ``latency``, ``read_ahead``
         Options of a join without ``within``, or of two streams, as in :meth:`Stream.join`. Default:
         None, rows are kept as long as promises demand.
     """
@@ -303,7 +315,7 @@ def join(
             times=times,
             suffixes=suffixes,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
         )
     )

@@ -28,7 +28,7 @@ from lowwater.plan.sql.parser import read_expression
 from lowwater.plan.text_places import under
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
-from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
+from lowwater.updates.options import DELETE_WHEN, FreshWithin, Schedule, Windows, updates_of
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 """The folder of this package, with the separator behind it."""
@@ -187,6 +187,7 @@ class Stream(Runnable):
         windows: Windows | None = None,
         expire: Duration | None = None,
         delete_when: str | None = None,
+        fresh_within: FreshWithin | None = None,
     ) -> Stream:
         """Make an update stream, in which each row replaces the last one of its key.
 
@@ -199,12 +200,20 @@ class Stream(Runnable):
         ``key``
             The column, or columns, of the key.
         ``schedule``, ``weights``, ``budget``, ``complete_within``, ``windows``, ``expire``, \
-``delete_when``
+``delete_when``, ``fresh_within``
             The options of :func:`lw.stream <lowwater.stream>` of these names, with the same
             defaults.
         """
         by = updates_of(
-            key, schedule, weights, budget, complete_within, windows, expire, delete_when
+            key,
+            schedule,
+            weights,
+            budget,
+            complete_within,
+            windows,
+            expire,
+            delete_when,
+            fresh_within,
         )
         with under(DELETE_WHEN):
             deletes = condition(delete_when)
@@ -254,6 +263,8 @@ class Stream(Runnable):
         strategy: Strategy | None = None,
         accuracy: float | None = None,
         latency: Duration | None = None,
+        flush: Flush | None = None,
+        read_ahead: int | str | None = None,
     ) -> Stream:
         """Return pairs of rows with equal keys and times near each other.
 
@@ -297,7 +308,7 @@ class Stream(Runnable):
             means 0.3.
         ``memory``
             Most memory for the rows of a join that measures, ``"64 MB"``. Default: None, no
-            limit. With this option or one of the next three, as with an input that is
+            limit. With this option or one of the next four, as with an input that is
             ``lw.unpromised()``, the join measures how disordered its inputs are, and keeps rows as
             long as that demands.
         ``strategy``
@@ -308,6 +319,15 @@ class Stream(Runnable):
             Share of results to find, between 0 and 1. Default: None, which means 0.999.
         ``latency``
             Length of time that "auto" may let a row wait. Default: None, any.
+        ``flush``
+            The pace at which rows without a partner leave an outer or anti join,
+            ``lw.slow(every=160, within="1 minute")``; with ``within=lw.same(...)`` also bounded by
+            ``within_windows=``. Default: None, all that a promise frees leave at once.
+        ``read_ahead``
+            Rows on disk that are read before they are due: a number of rows, an amount of memory
+            such as ``"64 kB"``, or "auto", which takes as many as become due at once or while a
+            page is read. Under ``memory`` they take a part of it at most. Default: None, which
+            means "auto".
         """
         node = join_builders.joined(
             self._timed(),
@@ -319,8 +339,9 @@ class Stream(Runnable):
             times=times,
             suffix=suffix,
             ordering=join_builders.ordering_of(order, alpha),
-            options=options_of(memory, strategy, accuracy, latency),
+            options=options_of(memory, strategy, accuracy, latency, read_ahead),
             origin=line_of_user(),
+            flush=flush,
         )
         return Stream(node)
 
@@ -371,7 +392,9 @@ class Stream(Runnable):
         clause = aggregate_builders.window(node, range, slide, rows, slide_rows, on, closing)
         return Windowed(node, clause, ())
 
-    def session(self, gap: Duration, *, on: str | None = None) -> Windowed:
+    def session(
+        self, gap: Duration, *, on: str | None = None, flush: Flush | None = None
+    ) -> Windowed:
         """Cut the stream into windows that end when no row of their group comes for some time.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 5, 60]}), name="s", time="ts")
@@ -382,9 +405,12 @@ class Stream(Runnable):
             Length of time without a row of the group after which its window ends.
         ``on``
             The progressing column that windows go by. Default: the main time.
+        ``flush``
+            The pace at which the answers of ended sessions leave,
+            ``lw.slow(every=160, within="1 minute")``. Default: None, all at once.
         """
         node = self._timed()
-        return Windowed(node, aggregate_builders.session(node, gap, on), ())
+        return Windowed(node, aggregate_builders.session(node, gap, on, flush), ())
 
     def group_by(self, *columns: str) -> Grouped:
         """Group by columns, one of which progresses; a group ends when that column has passed it.

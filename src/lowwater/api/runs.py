@@ -13,9 +13,12 @@ import pyarrow as pa
 
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
 from lowwater.dashboard.page import start_page
+from lowwater.engines.admission import refuse_without_joins, shares_of
 from lowwater.engines.clock import Charge, Clock
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, StreamWarning
+from lowwater.joins.oblivious.options import Admission
 from lowwater.plan.builders import corrections as correction_builders
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node
@@ -24,6 +27,7 @@ from lowwater.plan.physical.operator import PlanShape
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.spec import STREAM
 from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
 
 LateRows = Any
 """A table of late rows, a folder of Parquet files with late rows, or a mapping of streams to
@@ -46,6 +50,7 @@ class Runnable(ABC):
         *,
         rates: Mapping[str, float] | None = None,
         cost: Duration | None = None,
+        memory: Size | None = None,
     ) -> str:
         """Return the plan as text: its operators, their progress, their buckets on Spark.
 
@@ -62,11 +67,18 @@ class Runnable(ABC):
         ``cost``
             Length of time that the comparison of two rows takes, ``"5 us"``; goes with ``rates``.
             Default: None, it is left out.
+        ``memory``
+            Most memory for all joins without a window together, as in :meth:`run`. With it, they
+            show their needs and shares. Default: None, there is no budget.
         """
         if cost is not None and rates is None:
             raise OptionError("cost= goes with rates=, rows a second of each stream")
         expected = Rates(rates, cost) if rates is not None else None
-        return explain(compile_plan(self._node, plan), expected)
+        planned, budget = compile_plan(self._node, plan), MemoryBudget.of(memory)
+        if budget is None:
+            return explain(planned, expected)
+        refuse_without_joins([planned])
+        return explain(planned, expected, shares_of([planned], budget.bytes, expected)[0])
 
     def collect(
         self,
@@ -78,6 +90,9 @@ class Runnable(ABC):
         clock: Clock | Literal["virtual", "wall"] | None = None,
         buckets: int | None = None,
         session: Any = None,
+        memory: Size | None = None,
+        admission: Admission | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> pa.Table:
         """Run to the end of finite sources and return all results.
 
@@ -92,6 +107,8 @@ class Runnable(ABC):
             "embedded" (default), in this process, or "spark".
         ``plan``, ``chunk_rows``, ``tick``, ``clock``, ``buckets``, ``session``
             As in :meth:`run`.
+        ``memory``, ``admission``, ``rates``
+            As in :meth:`run`.
         """
         options = RunOptions(
             clock=clock,
@@ -100,6 +117,8 @@ class Runnable(ABC):
             buckets=buckets,
             session=session,
             to_end=True,
+            memory=MemoryBudget.of(memory, admission),
+            rates=rates_of(memory, rates),
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).run_here()
@@ -130,6 +149,9 @@ class Runnable(ABC):
         buckets: int | None = None,
         session: Any = None,
         dashboard: bool | Dashboard = False,
+        memory: Size | None = None,
+        admission: Admission | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> Run:
         """Run in the background and return a handle.
 
@@ -175,6 +197,18 @@ class Runnable(ABC):
         ``dashboard``
             True, or ``lw.dashboard(...)``: show the run on a page, at ``run.dashboard.url``.
             Default: False.
+        ``memory``
+            Most memory for the rows of all joins without a window together, ``"1 GB"``. It is
+            divided by need while the query runs; the option of this name of a join limits that
+            join alone. On Spark each bucket has an equal part. Default: None, no limit.
+        ``admission``
+            What happens if the joins need more to find the share of results that is asked for:
+            "warn" gives a warning with the numbers, "refuse" ends the run with
+            ``lw.AdmissionError``, before it begins if enough is declared. Goes with ``memory``.
+            Default: None, which means "warn".
+        ``rates``
+            Rows a second by stream, by which the need is judged before the run, if the disorder of
+            the streams is declared. Goes with ``memory``. Default: None, the declared rates.
         """
         page = dashboard_of(dashboard)
         options = RunOptions(
@@ -189,6 +223,8 @@ class Runnable(ABC):
             buckets=buckets,
             session=session,
             keep_last=LAST if page is not None and page.show_rows else 0,
+            memory=MemoryBudget.of(memory, admission),
+            rates=rates_of(memory, rates),
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).start()
@@ -278,6 +314,13 @@ class Runnable(ABC):
         correction_builders.shape(node)
         found = pl.DataFrame(self.corrections(late))
         return correction_builders.put_together(node, _frame(answers), found).to_arrow()
+
+
+def rates_of(memory: Size | None, rates: Mapping[str, float] | None) -> Rates | None:
+    """Return the rates that go with a memory budget; None if none are given."""
+    if rates is not None and memory is None:
+        raise OptionError("rates= goes with memory=, the budget that they are judged by")
+    return None if rates is None else Rates(rates)
 
 
 def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:

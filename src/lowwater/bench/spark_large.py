@@ -243,7 +243,7 @@ def run_closes() -> Iterator[Row]:
     delays = [max(_latest(ran) for ran in each) for each in (slowly, at_once)]
     yield figure(
         "closes, latest answer", what, "windows", delays[0], "ours, at once", delays[1], count
-    ) | {"target": POLICY.within_windows + 1 / CLOSE_BATCHES}
+    ) | {"target": POLICY.windows + 1 / CLOSE_BATCHES}
 
 
 def batch_millis(runs: Sequence[SideRun]) -> list[int]:
@@ -260,7 +260,7 @@ def burst(runs: Sequence[SideRun]) -> float:
 
 def _all_out(ran: SideRun) -> pl.DataFrame:
     """Return the answers of windows that had to be all out before the rows ended."""
-    last = BEGIN + WINDOWS * CLOSE_WINDOW - (POLICY.within_windows + 1) * CLOSE_WINDOW
+    last = BEGIN + WINDOWS * CLOSE_WINDOW - (POLICY.windows + 1) * CLOSE_WINDOW
     return ran.results.filter(pl.col("window_end").dt.epoch("s") <= last)
 
 

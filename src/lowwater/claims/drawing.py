@@ -48,6 +48,7 @@ COLOURS: dict[str, str] = {
     "fifo": RED,
     "in-place": BLUE,
     "linecutting": PINK,
+    "rare-first": ORANGE,
     "auto": GREEN,
     "lazy": SKY,
     "eager": BLACK,

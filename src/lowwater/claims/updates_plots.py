@@ -196,26 +196,25 @@ def _queues(axes: Axes, own: pl.DataFrame, order: Sequence[Schedule]) -> None:
 
 def rates(
     figure: Figure,
-    curves: Mapping[str, Ratios],
-    autos: Mapping[str, Ratios],
+    curves: Mapping[str, Mapping[Schedule, Ratios]],
     best: Ratios,
     near: int,
 ) -> None:
-    """Draw UP-F9: ratios of LINECUTTING (``curves``) and auto, by pattern of arrivals.
+    """Draw UP-F9: ratios by pattern of arrivals and by rule (``curves``).
 
     ``best``: the curve the title is about; ``near``: where the paper has its least.
     """
     keys = max(best)
     sides = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
     for axes, pattern in zip(sides, curves, strict=True):
-        _rates(axes, curves[pattern], autos[pattern], near)
+        _rates(axes, curves[pattern], near)
         axes.set_title(f"keys {pattern}")
     sides[0].set_ylabel("queue staleness, to that of IN-PLACE [ratio]")
     sides[-1].legend()
-    worst = max(max(each.values()) for each in (*curves.values(), *autos.values()))
+    worst = max(max(found.values()) for each in curves.values() for found in each.values())
     sides[0].set_ylim(0.4, worst + 0.1)
     least = min(best, key=lambda slow: best[slow])
-    kept_at = [max(each.values()) for name, each in curves.items() if name == KEPT]
+    kept_at = [max(each["linecutting"].values()) for name, each in curves.items() if name == KEPT]
     tail = "".join(f"; up to {most:.2f} × if the load is kept" for most in kept_at)
     caption(
         figure,
@@ -225,17 +224,16 @@ def rates(
     )
 
 
-def _rates(axes: Axes, linecutting: Ratios, auto: Ratios, near: int) -> None:
+def _rates(axes: Axes, curves: Mapping[Schedule, Ratios], near: int) -> None:
     """Draw the curves of one pattern."""
-    sides: tuple[tuple[Schedule, Ratios], ...] = (("linecutting", linecutting), ("auto", auto))
-    for queue, found in sides:
+    for queue, found in curves.items():
         style = "o-" if queue == "linecutting" else "s--"
         axes.plot(
             list(found), list(found.values()), style, color=COLOURS[queue], label=NAMES[queue]
         )
     axes.axhline(1, color=COLOURS["in-place"], lw=1, label=NAMES["in-place"])
     axes.axvline(near, color=PAPER, ls=":", label="paper: best near here")
-    axes.set_xlabel(f"slow keys [of {max(linecutting)}]")
+    axes.set_xlabel(f"slow keys [of {max(curves['linecutting'])}]")
 
 
 # ---- windows -------------------------------------------------------------------------------

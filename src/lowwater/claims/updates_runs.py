@@ -31,6 +31,7 @@ NAMES: dict[Schedule, str] = {
     "fifo": "FIFO update queue",
     "in-place": "IN-PLACE",
     "linecutting": "LINECUTTING",
+    "rare-first": "rare-first",
     "auto": "auto",
 }
 Way = Literal["append", "shedding", "lazy", "eager"]

@@ -87,16 +87,19 @@ class PipelineOptions:
         ),
     ] = None
 
-    def load(self) -> Pipeline:
-        """Read and plan the pipeline."""
-        from lowwater.pipeline.text import load_file, load_text  # noqa: PLC0415
+    def load(self, memory: str | None = None, admission: str | None = None) -> Pipeline:
+        """Read and plan the pipeline; a memory budget given here replaces that in the file."""
+        from lowwater.pipeline.text import BudgetOptions, load_file, load_text  # noqa: PLC0415
+
+        budget = BudgetOptions(memory, admission)
 
         values = _values(self.param or [])
         if self.master is not None and self.engine != "spark":
             raise OptionError("--master is for --engine spark")
         if str(self.pipeline) == "-":
-            return load_text(sys.stdin.read(), self.engine, values, self.master, "input")
-        return load_file(self.pipeline, self.engine, values, self.master)
+            text = sys.stdin.read()
+            return load_text(text, self.engine, values, self.master, "input", budget)
+        return load_file(self.pipeline, self.engine, values, self.master, budget)
 
     def wrong(self, error: LowwaterError) -> typer.Exit:
         """Print the error of a pipeline, with the file if it has a place; return the exit."""
@@ -108,6 +111,16 @@ Output = Annotated[
     Path | None,
     typer.Option(
         "--output", metavar="DIR", help="For relative targets, and for queries without one."
+    ),
+]
+
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="What all joins without a window may take together, as '1 GB'.",
     ),
 ]
 
@@ -143,13 +156,30 @@ class ExecutionOptions:
             "--flush-every", metavar="TIME", help="How long a row may wait to be in a file."
         ),
     ] = "2 seconds"
+    memory: Memory = None
+    admission: Annotated[
+        str | None,
+        typer.Option(
+            "--admission",
+            metavar="warn|refuse",
+            help="If joins need more than --memory: a warning, the default, or an error.",
+        ),
+    ] = None
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rate",
+            metavar="STREAM=ROWS",
+            help="Rows a second, to judge --memory before the run; repeatable.",
+        ),
+    ] = None
     real_time: Annotated[
         bool,
         typer.Option("--real-time", help="Play generated streams as their rows would arrive."),
     ] = False
 
     def options(self, page: PageOptions) -> RunSettings:
-        """Return the options of a run."""
+        """Return the options of a run, but for the rates of streams."""
         from lowwater.pipeline.run import RunSettings  # noqa: PLC0415
 
         shown, writing = page.page(), self._writing()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from lowwater.cli.app import Stopping, err, escape, escape_line, failure, out, w
 from lowwater.cli.options import (
     DisplayOptions,
     ExecutionOptions,
+    Memory,
     Output,
     PageOptions,
     PipelineOptions,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lowwater.pipeline.targets import Target
-    from lowwater.pipeline.text import DeclaredStream, Pipeline, PlannedQuery
+    from lowwater.pipeline.text import DeclaredStream, Pipeline
     from lowwater.plan.physical.costs import Rates
     from lowwater.sinks import Folder
 
@@ -89,10 +89,11 @@ def explain(
         str | None,
         typer.Option("--cost", metavar="LENGTH", help="With --rate: to compare two rows, as 5us."),
     ] = None,
+    memory: Memory = None,
 ) -> None:
     """Show how each query of a pipeline would run: operators, progress, partitioning."""
     try:
-        loaded = source.load()
+        loaded = source.load(memory)
         _print_plans(out(), loaded, rates_of(loaded, rate or [], cost))
     except LowwaterError as error:
         raise source.wrong(error) from error
@@ -179,25 +180,22 @@ def _columns(schema: Mapping[str, pl.DataType]) -> str:
 
 def _print_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None) -> None:
     """Print the plan of each query."""
+    from lowwater.engines.admission import shares_of  # noqa: PLC0415
     from lowwater.plan.explain import explain as explained  # noqa: PLC0415
 
+    budget, plans = pipeline.memory, [each.plan for each in pipeline.queries]
+    shares = [] if budget is None else shares_of(plans, budget.bytes, rates)
     for query in pipeline.queries:
         where = query.target or "console"
-        plan = explained(query.plan, _of_query(rates, query))
+        own = None if rates is None else rates.among(query.streams)
+        remarks = shares[query.number - 1] if shares else None
+        plan = explained(query.plan, own, remarks)
         console.print(
             f"[bold]query {query.number}[/bold], line {query.line}, to {escape_line(where)}"
         )
         for line in plan.splitlines():
             console.print(_coloured(line), soft_wrap=True)
         console.print()
-
-
-def _of_query(rates: Rates | None, query: PlannedQuery) -> Rates | None:
-    """Return the rates of the streams a query reads."""
-    if rates is None:
-        return None
-    own = {name: rate for name, rate in rates.by_stream.items() if name in query.streams}
-    return replace(rates, by_stream=own)
 
 
 def _coloured(line: str) -> str:

@@ -8,11 +8,18 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import typer
 
 from lowwater.cli.app import Stopping, escape, failure
-from lowwater.cli.options import DisplayOptions, ExecutionOptions, PageOptions, PipelineOptions
+from lowwater.cli.options import (
+    DisplayOptions,
+    ExecutionOptions,
+    PageOptions,
+    PipelineOptions,
+    rates_of,
+)
 from lowwater.cli.progress import (
     NoProgress,
     ProgressJson,
@@ -37,7 +44,8 @@ def run_pipeline(
     with Stopping() as stopping, _warnings_on(screen):
         try:
             options = running.options(page)
-            loaded = source.load()
+            loaded = source.load(running.memory, running.admission)
+            options = replace(options, rates=rates_of(loaded, running.rate or [], None))
             drawn = screen.err.is_terminal and not display.quiet and not display.json
             if source.engine == "spark" and drawn:
                 screen.draw("starting Spark")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import polars as pl
 
 from lowwater.dashboard.history import METRICS, read_saved
 from lowwater.dashboard.observation import WatchedQuery
-from lowwater.dashboard.options import Dashboard
+from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions
 from lowwater.errors import LowwaterError
@@ -34,7 +34,8 @@ class Page:
         self._watcher = Watcher(title, engine, watched, options.show_rows, options.save)
         rows = (lambda: last_rows(self._watcher.watched)) if options.show_rows else None
         try:
-            self._server = serve(lambda: self._watcher.state, self._watcher.history, options, rows)
+            history = self._watcher.history
+            self._server = serve(lambda: self._watcher.state, history, options, rows, watched)
         except BaseException:
             self._watcher.settle()
             raise
@@ -58,19 +59,39 @@ def start_page(
 ) -> Run:
     """Start the page of a run, print its address and return the run. With a checkpoint, metrics are
     saved in its folder."""
-    if page.save is None and options.checkpoint is not None:
-        page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
+    watched = watched_query("1", plan.result.title, run, plan, options)
+    run.dashboard = open_page([watched], engine, page, options.checkpoint, run.stop)
+    return run
+
+
+def watched_query(
+    number: str, title: str, run: Run, plan: PhysicalPlan, options: RunOptions
+) -> WatchedQuery:
+    """Return a query of a page, from the options of its run."""
     live = options.clock == "wall" or any(each.source.live for each in plan.sources)
     target = "kept" if options.sink is None else _named(options.sink)
-    watched = WatchedQuery("1", plan.result.title, target, plan, run, live)
+    return WatchedQuery(number, title, target, plan, run, live)
+
+
+def open_page(
+    watched: Sequence[WatchedQuery],
+    engine: str,
+    page: Dashboard,
+    checkpoint: object,
+    stop: Callable[[], object],
+) -> Page:
+    """Open the page of runs that have begun and print its address; if it cannot be opened, the runs
+    are stopped. With a checkpoint, metrics are saved in its folder."""
+    if page.save is None and checkpoint is not None:
+        page = replace(page, save=Path(str(checkpoint)) / METRICS)
     try:
-        run.dashboard = shown = Page("lowwater", engine, [watched], page)
+        shown = Page("lowwater", engine, watched, page)
     except BaseException:
         with contextlib.suppress(Exception):
-            run.stop()
+            stop()
         raise
     sys.stderr.write(f"dashboard: {shown.url}\n")
-    return run
+    return shown
 
 
 def _named(sink: object) -> str:
@@ -106,10 +127,24 @@ def last_rows(queries: Sequence[WatchedQuery]) -> dict[str, Any]:
     """Return the last results and late rows of all queries as texts, the newest first."""
     return {
         "queries": {
-            each.id: {"answers": _texts(each.run.last_rows()), "late": _texts(_late(each))}
+            each.id: {
+                "answers": _texts(each.run.last_rows()),
+                "late": _texts(_late(each)),
+                "table": _texts(_newest(each)),
+            }
             for each in queries
         }
     }
+
+
+def _newest(query: WatchedQuery) -> pl.DataFrame:
+    """Return the newest answers of the keys that were answered last; none without an update
+    key."""
+    if query.run.puller is None:
+        return pl.DataFrame()
+    with contextlib.suppress(LowwaterError):  # the run has failed, and the page says so
+        return pl.DataFrame(query.run.table()).tail(LAST)
+    return pl.DataFrame()
 
 
 def _late(query: WatchedQuery) -> pl.DataFrame:

@@ -25,9 +25,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from lowwater.dashboard.history import History
+from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import Dashboard
+from lowwater.dashboard.pull import latest_json, table_json
 from lowwater.dashboard.state import distinct
-from lowwater.errors import OptionError
+from lowwater.errors import LowwaterError, OptionError
 from lowwater.metrics.streams import CHANNEL_LAG
 from lowwater.operators.metric import parts_of_id
 
@@ -52,10 +54,17 @@ Read = Callable[[], dict[str, Any]]
 class Server:
     """A running server; a thread of its own answers requests."""
 
-    def __init__(self, latest: Read, points: History, options: Dashboard, rows: Read | None = None):
+    def __init__(
+        self,
+        latest: Read,
+        points: History,
+        options: Dashboard,
+        rows: Read | None = None,
+        queries: Sequence[WatchedQuery] = (),
+    ):
         self._socket = _bound(options)
         config = uvicorn.Config(
-            application(latest, points, options, rows),
+            application(latest, points, options, rows, queries),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -103,11 +112,16 @@ def _bound(options: Dashboard) -> socket.socket:
 
 
 def application(
-    latest: Read, points: History, options: Dashboard, rows: Read | None = None
+    latest: Read,
+    points: History,
+    options: Dashboard,
+    rows: Read | None = None,
+    queries: Sequence[WatchedQuery] = (),
 ) -> Starlette:
     """Return the application: the page, its data and the metrics. All endpoints are read-only.
 
-    ``latest`` returns the last state, ``points`` is the history.
+    ``latest`` returns the last state, ``points`` is the history. Values of rows are served only if
+    there is ``rows``, which returns the last ones; ``queries`` are then asked for their answers.
     """
 
     async def page(request: Request) -> Response:
@@ -128,9 +142,23 @@ def application(
 
     def last(request: Request) -> Response:  # not async, because it reads files
         del request
+        return JSONResponse(rows()) if rows is not None else _private()
+
+    def pull(read: Callable[[], Any]) -> Response:
         if rows is None:
-            return PlainTextResponse("rows are shown with --show-rows only", status_code=404)
-        return JSONResponse(rows())
+            return _private()
+        try:
+            return JSONResponse(read())
+        except LowwaterError as error:
+            return PlainTextResponse(str(error), status_code=400)
+
+    def latest_answer(request: Request) -> Response:  # not async, because it waits for the run
+        given = request.query_params
+        return pull(lambda: latest_json(queries, given.get("query"), given.getlist("key")))
+
+    def answer_table(request: Request) -> Response:
+        given = request.query_params
+        return pull(lambda: table_json(queries, given.get("query"), given.get("limit")))
 
     async def metrics(request: Request) -> Response:
         del request
@@ -143,6 +171,8 @@ def application(
             Route("/api/state", state, methods=["GET"]),
             Route("/api/history", history, methods=["GET"]),
             Route("/api/rows", last, methods=["GET"]),
+            Route("/api/latest", latest_answer, methods=["GET"]),
+            Route("/api/table", answer_table, methods=["GET"]),
             Route("/metrics", metrics, methods=["GET"]),
             Mount("/assets", StaticFiles(directory=ASSETS)),
         ],
@@ -152,6 +182,10 @@ def application(
             Middleware(_Guarded),
         ],
     )
+
+
+def _private() -> Response:
+    return PlainTextResponse("rows are shown with --show-rows only", status_code=404)
 
 
 class _Guarded:

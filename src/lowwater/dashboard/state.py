@@ -32,6 +32,7 @@ from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Metric, Readin
 from lowwater.plan.physical.operator import Operator, SourceOperator
 from lowwater.progress.late import LATE
 from lowwater.stream.duration import SECOND
+from lowwater.updates.freshness import Freshness
 
 KEYS = 200
 """The number of keys of an update stream, the stalest, in a state."""
@@ -293,6 +294,14 @@ def distinct(names: Sequence[str]) -> list[str]:
     ]
 
 
+def _missed(found: Freshness | None) -> list[Plain]:
+    """Return the keys that were staler than their targets, the worst first."""
+    return [
+        {"key": name_of(key), "longest": each.longest, "now": each.now, "target": each.target}
+        for key, each in (found.worst.items() if found is not None else ())
+    ]
+
+
 def _updates(metrics: OperatorMetrics, found: UpdateMetrics) -> Plain:
     stale = metrics.staleness
     assert stale is not None
@@ -305,6 +314,7 @@ def _updates(metrics: OperatorMetrics, found: UpdateMetrics) -> Plain:
         "waiting": found.waiting,
         "given_up": found.given_up,
         "windows": found.of_windows,
+        "missed": _missed(stale.freshness),
         "by_key": [
             {
                 "key": name_of(key),

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
+from lowwater.engines.memory import MemoryAccount
 from lowwater.engines.step import Where, call, step
 from lowwater.operators.kernel import Host, Kernel, Request
+from lowwater.operators.shared_memory import SharesMemory
 from lowwater.operators.stamp import Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element, End
@@ -123,6 +125,7 @@ class Member:
 
     def __init__(self, part: Part, store: ChunkStore, host: Host):
         self.part, self.counts = part, Counts()
+        self._share: int | None = None  # of a memory budget
         self.kernel = part.kernel(store, host)
 
     def take(self, port: int, element: Element) -> Sequence[Element]:
@@ -138,6 +141,19 @@ class Member:
     ) -> Returned:
         """Call another method of the kernel."""
         return call(self.part.where, method, *arguments, **named)
+
+    def settle_share(self, account: MemoryAccount) -> Sequence[Element]:
+        """Report the memory that is needed and used, and take the share of the budget; return the
+        elements that leave because it is smaller."""
+        kernel = self.kernel
+        assert isinstance(kernel, SharesMemory)
+        share = account.settle(kernel.memory_need, kernel.memory_used, kernel.ended)
+        if share == self._share:
+            return []
+        self._share = share
+        results = self.call(kernel.take_share, share)
+        account.settle(kernel.memory_need, kernel.memory_used, kernel.ended)
+        return results
 
     def marks(self) -> dict[str, int]:
         """Return the marks of the inputs in ticks, by input or attribute."""

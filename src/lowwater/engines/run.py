@@ -15,12 +15,17 @@ from typing import Any, Literal, Protocol, Self
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.answers import REFUSAL, Answers, Puller
 from lowwater.engines.clock import Charge, Clock, PerComparison, PerRow
+from lowwater.engines.memory import MemoryBudget, MemoryLedger
 from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.answers import answer_shape
+from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.updates.options import Key
 
 ENGINES = ("embedded", "spark")
 STOP_SECONDS = 10.0
@@ -67,6 +72,8 @@ class Run(ABC):
         self._error: BaseException | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="lowwater", daemon=True)
+        shape = answer_shape(plan)
+        self._puller = None if shape is None else Puller(shape)
 
     # ---- what an engine does ---------------------------------------------------------------
 
@@ -85,6 +92,11 @@ class Run(ABC):
     @abstractmethod
     def _late_rows(self, stream: str) -> pa.Table:
         """Return the side output of a stream of this run."""
+
+    @abstractmethod
+    def _answers(self, key: Key | None) -> Answers:
+        """Return the newest answers of all update keys, or at least of one; called only if the
+        query has an update key."""
 
     @abstractmethod
     def last_rows(self) -> pl.DataFrame:
@@ -187,6 +199,60 @@ class Run(ABC):
             )
         return self._results()
 
+    @property
+    def puller(self) -> Puller | None:
+        """Completes the newest answers for readers; None if the query has no update key."""
+        return self._puller
+
+    def latest(self, key: object = ()) -> dict[str, Any] | None:
+        """Return the newest answer of a key now, while the run goes on or after its end; None if
+        the key is unknown, was deleted or has expired.
+
+        The answer is a mapping with its columns and three more: ``_time``, the time of the row that
+        it answers (of a join the later one), ``_age``, the seconds since it was given, and
+        ``_staleness``, the seconds for which a newer row of the key has been waiting (0.0: none).
+
+        >>> log = pl.DataFrame({"ts": [1, 2, 3], "k": ["a", "b", "a"], "v": [10, 20, 30]})
+        >>> run = lw.stream(log, name="s", time="ts", update_key="k").run()
+        >>> run.await_termination()
+        True
+        >>> run.latest("a")
+        {'ts': 3, 'k': 'a', 'v': 30, '_time': 3, '_age': 0.0, '_staleness': 0.0}
+        >>> run.latest("c") is None
+        True
+
+        ``key``
+            Value of the key column; for several columns a tuple in their order, or a mapping of
+            columns to values. The key is the update key, or all groups of a window. Default:
+            ``()``, for ``update_key=()``.
+        """
+        puller = self._pulling()
+        wanted = puller.key_of(key)
+        return puller.one(self._answers(puller.update_key(wanted)), wanted)
+
+    def table(self) -> pa.Table:
+        """Return the newest answer of every key now, with the columns that :meth:`latest` adds.
+
+        Keys that were deleted or have expired are not in it. It is kept with ``sink=`` too.
+
+        >>> log = pl.DataFrame({"ts": [1, 2, 3], "k": ["a", "b", "a"], "v": [10, 20, 30]})
+        >>> run = lw.stream(log, name="s", time="ts", update_key="k").run()
+        >>> run.await_termination()
+        True
+        >>> run.table().select(["k", "v"]).to_pylist()
+        [{'k': 'b', 'v': 20}, {'k': 'a', 'v': 30}]
+        """
+        return self._pulling().table(self._answers(None)).to_arrow()
+
+    def _pulling(self) -> Puller:
+        """Return what completes answers; raise the run's error, or one if there is no key."""
+        if not self.active:
+            self._raise()
+        if self._puller is None:
+            raise OptionError(REFUSAL)
+        self._puller.check()
+        return self._puller
+
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """Return the side output: the rows of a stream that were refused.
 
@@ -219,6 +285,14 @@ class RunOptions:
     trigger: Duration | None = None
     buckets: int | None = None
     session: Any = None
+    memory: MemoryBudget | None = None
+    """The memory that all joins without a window may take together."""
+    ledger: MemoryLedger | None = None
+    """The ledger of the budget, if the query shares it with others in this process."""
+    rates: Rates | None = None
+    """Rows a second of streams, by which the memory is judged before the run."""
+    label: str = ""
+    """The name of the query in messages; empty if there is one."""
     to_end: bool = False
     """True if the run ends with the rows that its sources hold now."""
     keep_last: int = 0

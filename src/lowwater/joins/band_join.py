@@ -20,6 +20,9 @@ has the columns of its own side only. So an outer join makes no promise on both 
 the side it keeps, it promises the same as an inner join, and on the other side only the time, for
 rows that have one.
 
+Rows without a partner may leave slowly (OOP §6). They are dropped as they leave; until then the
+promises on the side they are of stay at the first of them. A promise on a group is not slowed down.
+
 If the inputs promise per group, and columns that must be equal name the groups, the join does the
 same for each group. The mark of a group on a side is the greater of its own and the side's.
 """
@@ -37,6 +40,8 @@ import polars as pl
 from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
+from lowwater.operators.flush import Slow
+from lowwater.operators.gradual import GradualRelease
 from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Release
@@ -46,6 +51,7 @@ from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -64,7 +70,9 @@ class BandJoin(Kernel):
     """Joins two inputs whose times lie within each other's reach.
 
     ``by`` are the left columns that name a group with promises of its own. ``awaited`` are the
-    output attributes on which a consumer uses promises; None: all.
+    output attributes on which a consumer uses promises; None: all. ``flush`` is the pace of rows
+    without a partner, which have left when the mark is ``bound`` ticks past the one that freed
+    them; None if they leave at once.
     """
 
     rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
@@ -76,6 +84,8 @@ class BandJoin(Kernel):
         slice_ticks: int,
         by: Sequence[str] = (),
         awaited: frozenset[str] | None = None,
+        flush: Slow | None = None,
+        bound: int = 0,
     ):
         super().__init__(store, 2)
         self._shape, self._reach = shape, shape.reach
@@ -89,10 +99,28 @@ class BandJoin(Kernel):
         self._by = list(by)
         self._inside = [shape.group_keys(side, by) for side in (0, 1)]
         self._groups = GroupTable(dict.fromkeys((*HELD, *PROMISED), BEGINNING), store)
+        self._slowly = {
+            side: GradualRelease(
+                store, ROWS[side], shape.inside_time(side), self._slicing, flush, bound
+            )
+            for side in (0, 1)
+            if flush is not None and shape.keeps(side)
+        }
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Return the results of new rows, and the rows without a partner that leave with them."""
+        results = self._join(port, chunk)
+        waiting = {side: each.left for side, each in self._slowly.items() if each.pending}
+        for side in waiting:
+            self._slowly[side].add_rows(chunk.height)
+            results += self._leave(side)
+        if all(self._slowly[side].left == before for side, before in waiting.items()):
+            return results
+        return [*results, *self._promise(), *self._promise_all_groups()]
+
+    def _join(self, port: int, chunk: Chunk) -> list[Element]:
         """Match rows with the other side, then keep those that can still match rows to come."""
         shape = self._shape
         rows = shape.prepare(port, chunk, self._next_id[port] if shape.keeps(port) else None)
@@ -205,11 +233,35 @@ class BandJoin(Kernel):
 
     def _purge(self, side: int) -> list[Element]:
         threshold, width = self._threshold(side), self._slicing.width
+        if side in self._slowly:
+            self._slowly[side].free(self._marks[1 - side], threshold)
+            return self._leave(side)
         time, met = self._shape.inside_time(side), None
         dropped = take_below(self.store, ROWS[side], time, threshold, width)
         if self._shape.keeps(side):
             met = take_below(self.store, MATCHED[side], pl.col(TIME), threshold, width)
         return self._dropped(side, dropped, met)
+
+    def _leave(self, side: int) -> list[Element]:
+        """Drop the rows of a side that leave now, slowly; return those without a partner."""
+        slowly, width = self._slowly[side], self._slicing.width
+        dropped = slowly.take()
+        if dropped is None:
+            return []
+        met = take_below(self.store, MATCHED[side], pl.col(TIME), slowly.left, width)
+        return self._dropped(side, dropped, met)
+
+    def _dropped_below(self, side: int) -> int:
+        """Return the time below which no row is held any more of a side, or of both if their times
+        are one column."""
+        if not self._slowly:
+            return self._threshold(side)
+        name = self._shape.out_times[side]
+        sides = (each for each in (0, 1) if self._shape.out_times[each] == name)
+        return min(
+            self._slowly[each].left if each in self._slowly else self._threshold(each)
+            for each in sides
+        )
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         """Return the output of an outer join for rows it drops: those without a match."""
@@ -222,6 +274,8 @@ class BandJoin(Kernel):
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Purge the other side's rows of these groups; return what follows for the groups."""
+        if promise.attribute == ENDED:
+            return self._report_ended(port, promise)
         inside = self._inside[port]
         names = inside if port == 0 else {key: self._outside(key) for key in inside}
         if promise.attribute != self._shape.times[port] or not self._by:
@@ -238,7 +292,17 @@ class BandJoin(Kernel):
         places, before = places[moved], before[moved]
         self._groups.put(HELD[port], places, marks[moved])
         low = self._reach.earliest(port, int(before.min()))
+        if 1 - port in self._slowly:
+            low = min(low, self._slowly[1 - port].left)
         return [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+
+    def _report_ended(self, port: int, promise: GroupPunctuation) -> list[Element]:
+        """Return the report that keys of an input have ended, with the names of left columns."""
+        left = {pair[port]: pair[0] for pair in self._shape.on}
+        if not set(promise.keys) <= set(left):
+            return []
+        names = {key: left[key] for key in promise.keys}
+        return [GroupPunctuation(ENDED, promise.marks.rename(names))]
 
     def _outside(self, key: str) -> str:
         """Return the right column that must equal a left one."""
@@ -279,9 +343,15 @@ class BandJoin(Kernel):
             return []
         marks: dict[str, tuple[str, Ticks]] = {}
         for side, name in self._outputs:
-            mark = np.minimum(self._effective(side, places), self._thresholds(side, places))
+            dropped = self._thresholds(side, places)
+            if side in self._slowly:  # only a group's own marks drop its rows at once
+                own = self._groups.get(HELD[1 - side], places)
+                at_once = self._reach.earliest_all(1 - side, own)
+                dropped = np.maximum(at_once, self._slowly[side].left)
+            mark = np.minimum(self._effective(side, places), dropped)
             if name in marks:  # both times are one column
-                mark = np.maximum(mark, marks[name][1])
+                both = np.minimum if self._slowly else np.maximum
+                mark = both(mark, marks[name][1])
             marks[name] = (marks[name][0] if name in marks else PROMISED[side], mark)
         promises: list[Element] = []
         for name, (column, mark) in marks.items():
@@ -305,7 +375,8 @@ class BandJoin(Kernel):
                     promises += self._out.advance(self._with_old_rows(side, known))
             else:
                 time = self._shape.out_times[side]
-                promises += self._out.advance({time: min(self._marks[side], self._threshold(side))})
+                low = min(self._marks[side], self._dropped_below(side))
+                promises += self._out.advance({time: low})
         if self._shape.kind.pairs:
             for left, right in product(self._received.of(0), self._received.of(1)):
                 promises += self._out.advance(any_of(left.bounds, right.bounds))
@@ -317,7 +388,7 @@ class BandJoin(Kernel):
         They also hold for pairs whose row of that input has come already.
         """
         bounds = dict(known.bounds)
-        threshold, time = self._threshold(side), self._shape.out_times[side]
+        threshold, time = self._dropped_below(side), self._shape.out_times[side]
         if time in bounds:
             return any_of(known.bounds, ((time, threshold),))
         ((name, mark), *others) = known.bounds
@@ -356,8 +427,10 @@ class BandJoin(Kernel):
     def _missing(self, sides: Sequence[int]) -> list[Request]:
         requests = []
         for side in sides:
-            slices = self.store.slices(ROWS[side])
-            if slices:
+            slices, slowly = self.store.slices(ROWS[side]), self._slowly.get(side)
+            if slowly is not None and slowly.pending:
+                requests.append(Request(1 - side, self._shape.times[1 - side], slowly.deadline))
+            elif slices:
                 rows = read(self.store, ROWS[side], slices[0], slices[0] + 1)
                 assert rows is not None
                 least = int(rows.select(self._shape.inside_time(side).min()).item())
@@ -386,6 +459,7 @@ class BandJoin(Kernel):
                     for name, mark in parts[side]
                 )
                 further = self._reach.latest(side, furthest - 1) + 1
+                further += self._slowly[side].bound if side in self._slowly else 0
                 requests.append(Request(1 - side, self._shape.times[1 - side], further))
         return self._received.missing(requests, self._open)
 
@@ -406,6 +480,7 @@ class BandJoin(Kernel):
             "out": self._out.snapshot(),
             "ids": list(self._next_id),
             "slicing": self._slicing.snapshot(),
+            "slowly": {side: each.snapshot() for side, each in self._slowly.items()},
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -417,3 +492,5 @@ class BandJoin(Kernel):
         self._next_id = list(saved["ids"])
         self._groups.restore(saved["groups"])
         self._slicing.restore(saved["slicing"])
+        for side, each in self._slowly.items():
+            each.restore(saved["slowly"][side])

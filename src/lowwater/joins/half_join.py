@@ -31,7 +31,7 @@ class HalfJoin(BandJoin):
         "the lesser of the left mark and the left time that the right mark reaches"
     )
 
-    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+    def _join(self, port: int, chunk: Chunk) -> list[Element]:
         """Return the left rows that have their first partner now, or can have none any more."""
         shape = self._shape
         rows = shape.prepare(port, chunk)

@@ -18,12 +18,12 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from lowwater.joins.oblivious import estimates, restarting_join, unmatched_rows
+from lowwater.joins.oblivious import estimates, memory_manager, restarting_join, unmatched_rows
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
 from lowwater.operators.metric import Metric, Readings, Value, declared, parts_of_id
-from lowwater.updates import queue_kernel
+from lowwater.updates import queue_kernel, targets
 
 T = TypeVar("T")
 
@@ -31,9 +31,11 @@ DECLARING: tuple[ModuleType, ...] = (
     metric,
     ordered_join,
     estimates,
+    memory_manager,
     restarting_join,
     unmatched_rows,
     queue_kernel,
+    targets,
     streams,
     values,
 )

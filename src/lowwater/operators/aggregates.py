@@ -43,6 +43,9 @@ class Aggregate:
     ``short``."""
     short: tuple[pl.Expr, ...] = ()
     """Expressions that merge some partials faster than :attr:`merge`."""
+    adds: Callable[[pl.DataFrame], bool] | None = None
+    """Returns true for partials that are merged by adding each column, which has no null; None if
+    none are."""
 
     def merging(self, partials: pl.DataFrame) -> tuple[pl.Expr, ...]:
         """Return the expressions that merge these partials."""
@@ -154,9 +157,12 @@ def _count(call: Call) -> Aggregate:
     part = f"{call.name}__n"
     every = pl.lit(1, dtype=pl.Int64)
     lift = every if call.argument is None else call.argument.is_not_null().cast(pl.Int64)
-    return Aggregate(
-        call.name, (lift.alias(part),), (pl.col(part).sum(),), pl.col(part).alias(call.name)
-    )
+    merged, value = pl.col(part).sum(), pl.col(part).alias(call.name)
+    return Aggregate(call.name, (lift.alias(part),), (merged,), value, adds=_always)
+
+
+def _always(_: pl.DataFrame) -> bool:
+    return True
 
 
 def _count_distinct(call: Call) -> Aggregate:
@@ -188,6 +194,7 @@ def _total(call: Call, value: pl.Expr) -> Aggregate:
         (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
         (pl.col(total).sum(), pl.col(seen).sum()),
         pl.when(pl.col(seen) > 0).then(result).alias(call.name),
+        adds=_always if call.dtype is not None and call.dtype.is_float() else None,
     )
 
 
@@ -211,7 +218,8 @@ def _whole_total(call: Call) -> Aggregate:
         ),
         (*exact_sums.merged_sum(total, wraps), pl.col(seen).sum()),
         finish.alias(call.name),
-        small=exact_sums.SmallSums(total, wraps),
+        small=(small := exact_sums.SmallSums(total, wraps)),
+        adds=small,
         short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 

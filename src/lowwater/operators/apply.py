@@ -26,7 +26,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
-    GONE,
+    ENDED,
     Chunk,
     Element,
     GroupPunctuation,
@@ -160,8 +160,8 @@ class Apply(Kernel):
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Pass the deletion of keys on: the function does not change an update key."""
-        return [promise] if promise.attribute == GONE else []
+        """Pass the ends of keys on: the function does not change an update key."""
+        return [promise] if promise.attribute == ENDED else []
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the same promise of the input."""

@@ -1,9 +1,10 @@
 """Policies for the answers of closed windows (OOP §6): at once, slowly, or lazily.
 
 A window with many groups makes a burst of work when it closes. Its answers may also be spread over
-the rows that follow, if none leaves later than a stated number of windows. Meanwhile rows of newer
-windows are taken in as before; only the promise on the window is held back until its last answer
-has left.
+the rows that follow, if none leaves later than a stated number of windows or length of time.
+Meanwhile rows of newer windows are taken in as before; only the promise on the window is held back
+until its last answer has left. Sessions, and rows of an outer join without a partner, leave slowly
+in the order of their times: see :mod:`lowwater.operators.gradual`.
 
 Answers leave by *slot*, the hash of their group. Of a closed window only the slots that have left
 are kept here, whatever happens to its partials.
@@ -20,7 +21,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.errors import OptionError
+from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 
 SLOTS = 65_536
@@ -37,7 +40,9 @@ Slots = NDArray[np.bool_]
 class Immediate:
     """All answers of a window leave when it closes."""
 
-    within_windows: int = 0
+    def bound(self, domain: TimeDomain, slide: int) -> int:
+        """Return 0: no answer leaves later than its window closes."""
+        return 0
 
     def describe(self) -> str:
         """Return the policy as a phrase for people."""
@@ -45,40 +50,81 @@ class Immediate:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
-    """An answer leaves with every ``every`` rows; the last one ``within_windows`` windows later."""
+class _Bounded:
+    """A policy by which all answers have left after a number of windows, or a length of time."""
 
-    every: int
-    within_windows: int
+    within_windows: int | None = None
+    within: Duration | None = None
 
     def __post_init__(self) -> None:
-        _check_whole("slow: every=", self.every)
-        _check_whole("slow: within_windows=", self.within_windows)
+        if self.within_windows is not None and self.within is not None:
+            raise OptionError(
+                f"{self.name}: give within_windows= or within=, not both: each is the time after"
+                " which the last answer has left"
+            )
+        if self.within is not None:
+            if nanoseconds(self.within, f"{self.name}: within=") <= 0:
+                raise OptionError(f"{self.name}: within= takes a length of time above zero")
+        else:
+            _check_whole(f"{self.name}: within_windows=", self.windows)
 
-    def describe(self) -> str:
-        """Return the policy as a phrase for people."""
-        return f"slowly, one every {self.every} rows, within {_windows(self.within_windows)}"
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return type(self).__name__.lower()
+
+    @property
+    def windows(self) -> int:
+        """The bound in windows, where it is not a length of time."""
+        return 2 if self.within_windows is None else self.within_windows
+
+    def bound(self, domain: TimeDomain, slide: int) -> int:
+        """Return the ticks of the mark after which all answers have left, if windows are ``slide``
+        ticks apart."""
+        if self.within is not None:
+            return max(1, domain.ticks(self.within, f"{self.name}: within="))
+        return self.windows * slide
+
+    def describe_bound(self) -> str:
+        """Return the bound as a phrase for people."""
+        if self.within is not None:
+            return f"within {spell(nanoseconds(self.within))}"
+        return f"within {self.windows} window{'' if self.windows == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
-class Lazy:
-    """An answer leaves when a newer window needs its slot, or ``within_windows`` windows later."""
+class Slow(_Bounded):
+    """An answer leaves with every ``every`` rows; the last one when the bound is reached."""
 
-    within_windows: int
+    every: int = 160
 
     def __post_init__(self) -> None:
-        _check_whole("lazy: within_windows=", self.within_windows)
+        _check_whole("slow: every=", self.every)
+        _Bounded.__post_init__(self)
 
     def describe(self) -> str:
         """Return the policy as a phrase for people."""
-        return f"lazily, within {_windows(self.within_windows)}"
+        return f"slowly, one every {self.every} rows, {self.describe_bound()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy(_Bounded):
+    """An answer leaves when a newer window needs its slot, or when the bound is reached."""
+
+    def describe(self) -> str:
+        """Return the policy as a phrase for people."""
+        return f"lazily, {self.describe_bound()}"
 
 
 Flush = Immediate | Slow | Lazy
 
 
-def slow(every: int = 160, within_windows: int = 2) -> Slow:
+def slow(
+    every: int = 160, within_windows: int | None = None, within: Duration | None = None
+) -> Slow:
     """Let the answers of a closed window leave slowly: one with every ``every`` rows.
+
+    Sessions, and rows of an outer or anti join without a partner, can leave slowly, too.
 
     >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
     >>> windows = lw.stream(log, name="s", time="ts").window("1 minute", flush=lw.slow(every=10))
@@ -88,12 +134,16 @@ def slow(every: int = 160, within_windows: int = 2) -> Slow:
     ``every``
         Number of rows, above zero, that come between one answer and the next. Default: 160.
     ``within_windows``
-        Number of windows, above zero, after which the last answer has left. Default: 2.
+        Number of windows, above zero, after which the last answer has left. Default: None, 2 unless
+        ``within`` is given.
+    ``within``
+        The same as a length of the stream's time, above zero: how far the mark may be past the
+        point at which an answer could have left. Default: None, ``within_windows`` holds.
     """
-    return Slow(every, within_windows)
+    return Slow(within_windows, within, every)
 
 
-def lazy(within_windows: int = 2) -> Lazy:
+def lazy(within_windows: int | None = None, within: Duration | None = None) -> Lazy:
     """Let the answers of a closed window leave lazily: when newer rows need their slots.
 
     >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
@@ -101,19 +151,16 @@ def lazy(within_windows: int = 2) -> Lazy:
     >>> windows.group_by("k").agg(n="count(*)").collect().num_rows
     3
 
-    ``within_windows``
-        Number of windows, above zero, after which the last answer has left. Default: 2.
+    ``within_windows``, ``within``
+        As in :func:`slow`: the last answer has left after so many windows (default: 2), or after
+        this length of time (default: None).
     """
-    return Lazy(within_windows)
+    return Lazy(within_windows, within)
 
 
 def _check_whole(what: str, given: object) -> None:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise OptionError(f"{what} takes a whole number above zero, not {given!r}")
-
-
-def _windows(count: int) -> str:
-    return "1 window" if count == 1 else f"{count} windows"
 
 
 def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
@@ -124,12 +171,12 @@ def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
 class PendingAnswers:
     """The closed windows of which some answers have not left, with the slots that have left.
 
-    Invariant: a slot of a window leaves once; all of them have left when the mark is
-    ``within_windows`` slides past the window's end.
+    Invariant: a slot of a window leaves once; all of them have left when the mark is ``bound``
+    ticks past the window's end.
     """
 
-    def __init__(self, window: WindowSpec, flush: Slow | Lazy):
-        self._window, self._flush = window, flush
+    def __init__(self, window: WindowSpec, flush: Slow | Lazy, bound: int):
+        self._window, self._flush, self._bound = window, flush, bound
         self._left: dict[int, Slots] = {}  # slots that have left, by start of window
         self._taken: dict[int, Slots] = {}  # slots that newer rows need
         self._rows = 0  # rows since the last answer that left for rows
@@ -159,8 +206,7 @@ class PendingAnswers:
 
     def deadline(self, start: int) -> int:
         """Return the mark at which the last answer of a window must have left."""
-        window = self._window
-        return start + window.range + self._flush.within_windows * window.slide
+        return start + self._window.range + self._bound
 
     def take_due(self, start: int, mark: int, answers: int, by_rows: bool) -> Slots | None:
         """Return the slots of a window that leave now, and count them as left; None if none.

@@ -27,6 +27,7 @@ from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -137,8 +138,13 @@ class GroupAggregate(Reducer):
         return [self._finish(pl.concat(rows))] if rows else []
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Return the answers of groups that the promise covers, then the promise."""
+        """Return the answers of groups that the promise covers, then the promise.
+
+        A report that update keys have ended comes after the promise that covers them.
+        """
         attribute, keys = promise.attribute, list(promise.keys)
+        if attribute == ENDED:
+            return [promise]
         if attribute not in self._domains or not set(keys) <= set(self._groups):
             return []
         first = None
@@ -223,8 +229,13 @@ class GroupAggregate(Reducer):
         """Return the linear marks received."""
         return {names[0]: values[0] for names, values in self._received.items() if len(names) == 1}
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """The bytes of the indexes by which partials are found; no rows."""
+        return 0, self._partials.index_bytes
+
     def settle(self) -> None:
-        """Merge partials, before an engine saves the state."""
+        """Merge partials of many values, before an engine saves the state."""
         self._partials.settle()
 
     def snapshot(self) -> dict[str, Any]:

@@ -71,6 +71,11 @@ class Host:
     """True if work takes time on the engine's clock, so that rows wait in kernels that queue."""
     singly: bool = False
     """True if a portion of a kernel that queues is one update, however long it takes."""
+    memory: int | None = None
+    """The bytes that a kernel shares with others of its process or bucket (``SharesMemory``); None
+    for none."""
+    budget: int | None = None
+    """The memory budget of all queries, in bytes, of which ``memory`` is a part or the whole."""
 
 
 ALONE = Host()
@@ -118,6 +123,11 @@ class Kernel:
     def close_port(self, port: int) -> Sequence[Element]:
         """Return the output at the end of an input, before the end itself."""
         return []
+
+    @property
+    def ended(self) -> bool:
+        """True if all inputs have ended."""
+        return not self._open
 
     @property
     def has_work(self) -> bool:

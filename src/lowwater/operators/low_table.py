@@ -72,6 +72,7 @@ class LowTable(Kernel):
         self._keys = [PANE, *self._groups]
         self._columns = [grouping.pane, *map(pl.col, self._groups)]
         self._flush, self._in_order = flush, in_order
+        self._bound = flush.bound(grouping.domain, self._window.slide)
         self._mark = self._promised = BEGINNING
         self._rows = 0  # rows since the last old partial that left for rows
         self._next = 0  # the slot at which slow flushing goes on
@@ -192,7 +193,7 @@ class LowTable(Kernel):
             return []
         self._mark = promise.values[0]
         self._old = int((self._pane < self._limit(self._mark)).sum())
-        late = self._limit(self._mark - self._flush.within_windows * self._window.slide)
+        late = self._limit(self._mark - self._bound)
         over = np.flatnonzero(self._pane < late) if self._old else np.empty(0, np.int64)
         return [*self._up([self._leave(over)]), *self._promise()]
 
@@ -240,8 +241,7 @@ class LowTable(Kernel):
             return []
         window = self._window
         if least < self._limit(self._mark):
-            later = self._flush.within_windows * window.slide
-            return [Request(0, self._time, least + window.pane + later)]
+            return [Request(0, self._time, least + window.pane + self._bound)]
         return [Request(0, self._time, window.starts_covering(least)[0] + window.range)]
 
     def releases(self) -> Sequence[Release]:
@@ -252,7 +252,7 @@ class LowTable(Kernel):
         """Request a mark that is higher by the time for which old partials may stay."""
         if attribute != PANE:
             return []
-        return [Request(0, self._time, mark + self._flush.within_windows * self._window.slide)]
+        return [Request(0, self._time, mark + self._bound)]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

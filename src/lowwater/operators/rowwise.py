@@ -21,7 +21,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
-    GONE,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -144,8 +144,8 @@ class Project(Kernel):
         if not set(promise.keys) <= set(self._copied):
             return []
         marks = promise.marks.rename({key: self._copied[key] for key in promise.keys})
-        if promise.attribute == GONE:
-            return [GroupPunctuation(GONE, marks)]
+        if promise.attribute == ENDED:
+            return [GroupPunctuation(ENDED, marks)]
         promises: list[Element] = []
         for name, derivation in self._derived.items():
             if derivation.only == promise.attribute:

@@ -8,6 +8,9 @@ Progress: a promise of ``m`` completes the sessions whose last row is ``gap`` or
 Then the ends of sessions are promised up to ``m``, and their starts up to the earliest session that
 is still open. A promise on a group completes sessions of this group, and leads to promises on it.
 
+The answers of complete sessions may leave slowly (OOP §6), in the order of their last rows. Ends
+are then promised up to the first that has not left. A promise on a group is not slowed down.
+
 Invariant: merged sessions of one group are at least a gap apart; a session is answered once.
 """
 
@@ -20,6 +23,8 @@ import numpy as np
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
+from lowwater.operators.flush import Slow
+from lowwater.operators.gradual import GradualRelease
 from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Release
@@ -47,7 +52,7 @@ class SessionAggregate(Kernel):
     """Aggregates rows by session and group.
 
     ``gap`` is in ticks. ``by`` are the columns that name a group with promises of its own; empty if
-    there are none.
+    there are none. ``flush`` is the pace of answers; None if they leave at once.
     """
 
     rule: ClassVar[str] = (
@@ -64,6 +69,7 @@ class SessionAggregate(Kernel):
         groups: Sequence[str],
         aggregates: Sequence[Aggregate],
         by: Sequence[str] = (),
+        flush: Slow | None = None,
     ):
         super().__init__(store)
         self._time, self._domain, self._gap = time, domain, gap
@@ -73,6 +79,11 @@ class SessionAggregate(Kernel):
         self._mark = BEGINNING
         self._emitted: dict[str, int] = {}  # marks in the last promises
         self._starts = GroupTable({START: BEGINNING}, store)  # marks in the last promises on groups
+        self._slowly = None
+        if flush is not None:
+            self._slowly = GradualRelease(
+                store, MERGED, pl.col(LAST), self._slicing, flush, flush.bound(domain, gap)
+            )
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -86,7 +97,11 @@ class SessionAggregate(Kernel):
             for name in (FRESH, MERGED):
                 reslice(self.store, name, pl.col(LAST) // self._slicing.width)
         self._keep(FRESH, partials)
-        return []
+        if self._slowly is None or not self._slowly.pending:
+            return []
+        self._slowly.add_rows(chunk.height)
+        left = self._leave()
+        return [*left, *self._promise()] if left else []
 
     def _keep(self, name: str, partials: Chunk) -> None:
         for slice_, part in split(partials, pl.col(LAST) // self._slicing.width):
@@ -162,6 +177,8 @@ class SessionAggregate(Kernel):
         passed = promise.marks.with_columns(pl.col(MARK) - (self._gap - 1))
         low = max(promise.before, self._mark)
         low = low if low == BEGINNING else low - self._gap
+        if self._slowly is not None:
+            low = min(low, self._slowly.left)
         width = self._slicing.width
         done = take_group_rows(self.store, MERGED, passed, pl.col(LAST), width, low)
         answers = [] if done is None else [self._finished(done)]
@@ -191,8 +208,18 @@ class SessionAggregate(Kernel):
         return [GroupPunctuation(START, promises, int(before[moved].min()))]
 
     def _answer(self, last: int) -> list[Element]:
-        """Remove the sessions whose last row is at or before a tick, and return their answers."""
+        """Remove the sessions whose last row is at or before a tick, and return the answers that
+        leave now."""
+        if self._slowly is not None:
+            self._slowly.free(self._mark, last + 1)
+            return self._leave()
         done = take_below(self.store, MERGED, pl.col(LAST), last + 1, self._slicing.width)
+        return [self._finished(done)] if done is not None and done.height else []
+
+    def _leave(self) -> list[Element]:
+        """Return the answers of complete sessions that leave now, slowly."""
+        assert self._slowly is not None
+        done = self._slowly.take()
         return [self._finished(done)] if done is not None and done.height else []
 
     def _finished(self, sessions: Chunk) -> Chunk:
@@ -205,7 +232,10 @@ class SessionAggregate(Kernel):
         promises: list[Element] = []
         open_ = read(self.store, MERGED)
         least = int(open_[FIRST].min()) if open_ is not None else self._mark  # type: ignore[arg-type]
-        for name, mark in ((START, min(least, self._mark)), (END, self._mark)):
+        ended = self._mark
+        if self._slowly is not None and self._slowly.pending:
+            ended = min(ended, self._slowly.left + self._gap)
+        for name, mark in ((START, min(least, self._mark)), (END, ended)):
             if mark > self._emitted.get(name, BEGINNING):
                 self._emitted[name] = mark
                 promises.append(Punctuation.linear(name, mark))
@@ -214,7 +244,10 @@ class SessionAggregate(Kernel):
     # ---- requests and saving ---------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """Request the mark that completes the session with the earliest last row."""
+        """Request the mark that completes the session with the earliest last row, or by which it
+        must have left."""
+        if self._slowly is not None and self._slowly.pending:
+            return [Request(0, self._time, self._slowly.deadline)]
         for name in (MERGED, FRESH):
             slices = self.store.slices(name)
             if slices:
@@ -233,7 +266,8 @@ class SessionAggregate(Kernel):
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request the mark of the input that a promise on either edge needs."""
-        return [Request(0, self._time, mark)] if attribute in (START, END) else []
+        later = self._slowly.bound if self._slowly is not None else 0
+        return [Request(0, self._time, mark + later)] if attribute in (START, END) else []
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""
@@ -246,6 +280,7 @@ class SessionAggregate(Kernel):
             "emitted": dict(self._emitted),
             "starts": self._starts.snapshot(),
             "slicing": self._slicing.snapshot(),
+            "slowly": self._slowly.snapshot() if self._slowly is not None else None,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -254,3 +289,5 @@ class SessionAggregate(Kernel):
         self._mark, self._emitted = saved["mark"], dict(saved["emitted"])
         self._starts.restore(saved["starts"])
         self._slicing.restore(saved["slicing"])
+        if self._slowly is not None:
+            self._slowly.restore(saved["slowly"])

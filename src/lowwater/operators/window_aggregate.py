@@ -60,9 +60,9 @@ class WindowAggregate(Reducer):
         self._time, self._domain = grouping.time, grouping.domain
         self._groups, self._aggregates = list(grouping.groups), grouping.aggregates
         self._state = WindowState(store, grouping, keep)
-        self._flush = flush
-        gradual = self._groups and not isinstance(flush, Immediate)
-        self._pending = PendingAnswers(self._window, flush) if gradual else None  # type: ignore[arg-type]
+        self._bound, self._pending = flush.bound(self._domain, self._window.slide), None
+        if self._groups and not isinstance(flush, Immediate):
+            self._pending = PendingAnswers(self._window, flush, self._bound)
         self._open_from = self._window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
         self._promised = self._open_from  # windows before this have answered
@@ -122,11 +122,18 @@ class WindowAggregate(Reducer):
     def _answer(self, first: int, until: int) -> list[Element]:
         """Return the answers of windows that start from ``first`` to before ``until``."""
         partials = self._state.between(first, until)
-        return self._answered(partials) if partials is not None else []
+        if partials is None:
+            return []
+        return self._answered(partials, self._state.is_single(first, until))
 
-    def _answered(self, partials: Chunk) -> list[Element]:
-        """Return the answers of windows from partials by window start."""
-        merged = merge(partials, [START, *self._groups], self._aggregates)
+    def _answered(self, partials: Chunk, single: bool = False) -> list[Element]:
+        """Return the answers of windows from partials by window start.
+
+        ``single`` states that there is one for each window and group.
+        """
+        merged = partials
+        if not single:
+            merged = merge(partials, [START, *self._groups], self._aggregates)
         if self._state.choice.measures:
             size = int(merged.estimated_size())
             self._state.choice.add_answers(partials.height, merged.height, size)
@@ -226,15 +233,20 @@ class WindowAggregate(Reducer):
         slide, range_ = self._window.slide, self._window.range
         first = mark if attribute == START else mark - range_
         first = -(-first // slide) * slide  # windows start on the grid
-        later = self._flush.within_windows * slide if self._pending is not None else 0
+        later = self._bound if self._pending is not None else 0
         return [Request(0, self._time, first - slide + range_ + later)]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""
         return {self._time: self._mark}
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """The bytes of the indexes by which partials are found; no rows."""
+        return 0, self._state.index_bytes
+
     def settle(self) -> None:
-        """Merge partials, before an engine saves the state."""
+        """Merge partials of many values, before an engine saves the state."""
         self._state.settle()
 
     def snapshot(self) -> dict[str, Any]:

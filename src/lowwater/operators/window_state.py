@@ -181,6 +181,20 @@ class WindowState:
         some = [chunk for chunk in found if chunk.height]
         return pl.concat(some) if some else None
 
+    def is_single(self, first: int, until: int) -> bool:
+        """Return true if :meth:`between` returns one partial for each window and group."""
+        width = self._slicing.width
+        low, high = first // width, -(-(until - self._window.slide + self._window.range) // width)
+        panes, windows = (bool(held.slices(low, high)) for held in (self._panes, self._windows))
+        if panes:
+            return self._window.tumbling and not windows and self._panes.is_folded(low, high)
+        return self._windows.is_folded(low, high)
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the indexes by which partials are found, beside the store."""
+        return self._panes.index_bytes + self._windows.index_bytes
+
     def held(self, start: int) -> int:
         """Return the number of partials of a window, roughly."""
         width, window = self._slicing.width, self._window

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,16 +13,17 @@ from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.page import Page
 from lowwater.dashboard.watcher import Watcher
-from lowwater.engines.run import Run, RunOptions, prepare
+from lowwater.engines.admission import divided_budget
+from lowwater.engines.run import Run, RunOptions
+from lowwater.engines.run_group import RunGroup
 from lowwater.errors import OptionError, SinkError
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, query_progress, with_lags
 from lowwater.pipeline.targets import PLAIN, Target, Writing, late_folders, targets
 from lowwater.pipeline.text import Pipeline, PlannedQuery
-from lowwater.sinks import Folder, Sink, make_sink
+from lowwater.plan.physical.costs import Rates
+from lowwater.sinks import Folder, Sink
 
 AVAILABLE_NOW = "available-now"
-LOOK_SECONDS = 0.05
-"""Seconds between two checks of the runs."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,8 @@ class RunSettings:
     dashboard: Dashboard | None = None
     """The page that shows the run; None for none."""
     save_metrics: Path | None = None
+    rates: Rates | None = None
+    """Rows a second of streams, by which a memory budget is judged before the run."""
     writing: Writing = PLAIN
     """The way in which folders of results are written."""
 
@@ -71,24 +72,29 @@ class PipelineRun:
         if options.checkpoint is None:
             _refuse_used(goals, late)
         session = pipeline.session() if pipeline.engine == "spark" else None
-        self._started: list[_Started] = []
-        with ExitStack() as opened:
-            for query in pipeline.queries:
-                goal, kept = goals[query.number], late[query.number]
-                sink: object = goal.folder or console(query)
-                side: object = kept
-                if pipeline.engine == "embedded":
-                    sink = opened.enter_context(closing(make_sink(sink, query.plan.schema)))
-                    side = opened.enter_context(closing(make_sink(kept, {})))
-                about = self._run_options(query, sink, side, session)
-                run = prepare(query.plan, pipeline.engine, about)
-                self._started.append(_Started(query, goal, kept, run))
-            opened.pop_all()  # from here on the runs close them
+        plans = [each.plan for each in pipeline.queries]
+        self._budgets = divided_budget(pipeline.memory, pipeline.engine, plans)
+        about = {
+            str(query.number): (
+                query.plan,
+                self._run_options(
+                    query,
+                    goals[query.number].folder or console(query),
+                    late[query.number],
+                    session,
+                ),
+            )
+            for query in pipeline.queries
+        }
+        self._runs = RunGroup.prepare(pipeline.engine, about)
+        self._started = [
+            _Started(each, goals[each.number], late[each.number], self._runs.runs[str(each.number)])
+            for each in pipeline.queries
+        ]
         self._begun = time.monotonic()
         self._watching: Page | Watcher | None = None
+        self._runs.start()
         try:
-            for each in self._started:
-                each.run.start()
             self._watching = self._watch()
         except BaseException:
             self.stop()
@@ -140,7 +146,18 @@ class PipelineRun:
         timed = options.real_time and (query.generated or not spark)
         clock: Literal["wall"] | None = "wall" if timed else None
         keep = LAST if options.dashboard is not None and options.dashboard.show_rows else 0
-        shared = RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
+        many = len(self.pipeline.queries) > 1
+        memory, ledger = self._budgets[query.number - 1]
+        shared = RunOptions(
+            sink=sink,
+            late_sink=side,
+            clock=clock,
+            keep_last=keep,
+            memory=memory,
+            ledger=ledger,
+            rates=None if options.rates is None else options.rates.among(query.streams),
+            label=f"query {query.number}, line {query.line}" if many else "",
+        )
         if not spark:
             return shared
         finite = not query.live
@@ -168,32 +185,25 @@ class PipelineRun:
     @property
     def active(self) -> bool:
         """True while a query runs."""
-        return any(each.run.active for each in self._started)
+        return self._runs.active
 
     @property
     def failed(self) -> tuple[PlannedQuery, BaseException] | None:
         """The first query that failed, and its error; None if none has."""
-        for each in self._started:
-            if each.run.exception is not None:
-                return each.query, each.run.exception
-        return None
+        found = self._runs.failed
+        if found is None:
+            return None
+        name, error = found
+        return self.pipeline.queries[list(self._runs.runs).index(name)], error
 
     def wait(self, seconds: float, stop: Callable[[], bool] = lambda: False) -> bool:
         """Wait until all queries have ended, one has failed, ``stop()`` is true, or the seconds are
-        over; return True if no query runs."""
-        until = time.monotonic() + seconds
-        while self.active and self.failed is None and not stop():
-            left = until - time.monotonic()
-            if left <= 0:
-                break
-            time.sleep(min(LOOK_SECONDS, left))
-        return not self.active or self.failed is not None
+        over; return True if no query runs or one has failed."""
+        return self._runs.wait(seconds, stop)
 
     def stop(self) -> None:
         """End all queries and wait for them; an error of theirs is in :attr:`failed`."""
-        for each in self._started:
-            with contextlib.suppress(Exception):  # the run keeps it
-                each.run.stop()
+        self._runs.stop()
 
     def progress(self) -> PipelineProgress:
         """Return the progress of all queries so far."""
@@ -216,6 +226,10 @@ class PipelineRun:
 
 
 def _check(pipeline: Pipeline, options: RunSettings) -> None:
+    if options.rates is not None:
+        if pipeline.memory is None:
+            raise OptionError("--rate goes with --memory, or with SET MEMORY in the pipeline")
+        options.rates.check(list(pipeline.streams))
     if pipeline.engine != "spark":
         for name in ("checkpoint", "trigger"):
             if getattr(options, name) is not None:

@@ -86,12 +86,22 @@ def _contract(declared: Declared) -> Contract:
 
 def _idle(declared: Declared) -> Idle | None:
     skew = _length(declared.skew, "WITHIN") if declared.skew is not None else 0
+    limit = declared.behind_clock
+    behind = _length(limit, "BEHIND CLOCK") if limit is not None else None
     if declared.heartbeat is not None:
         if declared.on_demand:
             said = "a stream is IDLE ON DEMAND or has a HEARTBEAT, not both"
             raise QueryError(said, about=clause("IDLE ON DEMAND"))
-        return Heartbeat(_length(declared.heartbeat, "HEARTBEAT EVERY"), skew)
-    return OnDemand(skew) if declared.on_demand else None
+        return Heartbeat(_length(declared.heartbeat, "HEARTBEAT EVERY"), skew, behind)
+    if declared.on_demand:
+        return OnDemand(skew, behind)
+    if behind is not None:
+        raise QueryError(
+            clause("BEHIND CLOCK"),
+            " bounds the timestamps that are made for an idle stream: put IDLE ON DEMAND or"
+            " HEARTBEAT EVERY before it",
+        )
+    return None
 
 
 def _length(span: Span, name: str) -> str:

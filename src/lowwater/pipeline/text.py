@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from lowwater.engines.admission import refuse_without_joins
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import ENGINES, spark_session
 from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.streams import make_stream
@@ -57,6 +59,16 @@ class DeclaredStream:
     node: SourceNode
 
 
+class BudgetOptions(NamedTuple):
+    """The memory budget as the command gives it; None for what the pipeline sets."""
+
+    memory: str | None = None
+    admission: str | None = None
+
+
+NO_BUDGET = BudgetOptions()
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """A pipeline that can be run."""
@@ -66,6 +78,8 @@ class Pipeline:
     streams: Mapping[str, DeclaredStream]
     queries: tuple[PlannedQuery, ...]
     engine: str = "embedded"
+    memory: MemoryBudget | None = None
+    """The memory that the joins without a window of all queries share; None for no limit."""
     session: Callable[[], Any] = field(default=spark_session, repr=False)
     """A function that makes the Spark session; called only if one is needed."""
 
@@ -75,6 +89,7 @@ def load_file(
     engine: str = "embedded",
     values: Values | None = None,
     master: str | None = None,
+    budget: BudgetOptions = NO_BUDGET,
 ) -> Pipeline:
     """Return the pipeline in a file, which is UTF-8 text."""
     try:
@@ -83,7 +98,7 @@ def load_file(
         raise OptionError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise OptionError(f"{path} is not a text (in UTF-8)") from None
-    return load_text(text, engine, values, master, Path(path).name)
+    return load_text(text, engine, values, master, Path(path).name, budget)
 
 
 def load_text(
@@ -92,9 +107,10 @@ def load_text(
     values: Values | None = None,
     master: str | None = None,
     name: str = "pipeline",
+    budget: BudgetOptions = NO_BUDGET,
 ) -> Pipeline:
     """Return the pipeline that a text describes; ``values`` are its parameters, and it must use
-    all."""
+    all. The options of ``budget`` replace those that the text sets."""
     if engine not in ENGINES:
         raise OptionError(f"an engine is {' or '.join(ENGINES)}, not {engine!r}")
     text = text.removeprefix("\ufeff")  # a mark that some editors write
@@ -115,9 +131,15 @@ def load_text(
     given.refuse_unused()
     queries = tuple(
         PlannedQuery(number, compile_plan(each.node), each.line, each.target, each.target_place)
-        for number, each in enumerate(found, 1)
+        for number, each in enumerate(found.queries, 1)
     )
-    return Pipeline(name, text, streams, queries, engine, session)
+    memory = MemoryBudget.of(
+        found.memory if budget.memory is None else budget.memory,
+        found.admission if budget.admission is None else budget.admission,
+    )
+    if memory is not None:
+        refuse_without_joins([each.plan for each in queries])
+    return Pipeline(name, text, streams, queries, engine, memory, session)
 
 
 class Parameters(Mapping[str, object]):

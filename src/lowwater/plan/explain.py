@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lowwater.plan.builders.oblivious import unpromised
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.costs import Rates
@@ -12,7 +14,7 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
-from lowwater.progress.options import Every, Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Every, Heartbeat, Idle, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 
@@ -20,16 +22,22 @@ LONGEST_DETAIL = 120
 """The greatest length of an operator's detail, in characters."""
 
 
-def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
+def explain(
+    plan: PhysicalPlan,
+    rates: Rates | None = None,
+    remarks: Mapping[int, Sequence[str]] | None = None,
+) -> str:
     """Return the operators from the result down, with partitioning, state and progress rules.
 
     With ``rates``, the text has the expected latency of ordered joins and the expected state of
-    joins without a window.
+    joins without a window. ``remarks`` are further lines about operators, by index.
     """
     if rates is not None:
         rates.check([each.spec.name for each in plan.sources])
     lines = [f"{'in-order' if plan.in_order else 'out-of-order'} plan"]
-    return "\n".join([*lines, *_tree(plan, plan.result, set(), rates), *_stages(plan)])
+    return "\n".join(
+        [*lines, *_tree(plan, plan.result, set(), rates, remarks or {}), *_stages(plan)]
+    )
 
 
 def _stages(plan: PhysicalPlan) -> list[str]:
@@ -51,7 +59,11 @@ def _stages(plan: PhysicalPlan) -> list[str]:
 
 
 def _tree(
-    plan: PhysicalPlan, operator: Operator, shown: set[int], rates: Rates | None
+    plan: PhysicalPlan,
+    operator: Operator,
+    shown: set[int],
+    rates: Rates | None,
+    remarks: Mapping[int, Sequence[str]],
 ) -> list[str]:
     """Return an operator and those it reads, as a tree; those in ``shown`` by their title alone."""
     head = f"{operator.title}  {_short(operator.detail)}"
@@ -60,12 +72,12 @@ def _tree(
     shown.add(operator.index)
     about = _source(plan, operator) if isinstance(operator, SourceOperator) else []
     if isinstance(operator, KernelOperator):
-        about = _kernel(plan, operator, rates)
+        about = [*_kernel(plan, operator, rates), *remarks.get(operator.index, ())]
     bar = "│   " if operator.inputs else "    "
     lines = [head.rstrip(), *(f"{bar}{line}" for line in (f"progress: {operator.rule}", *about))]
     for port, index in enumerate(operator.inputs):
         last = port == len(operator.inputs) - 1
-        first, *others = _tree(plan, plan.operators[index], shown, rates)
+        first, *others = _tree(plan, plan.operators[index], shown, rates, remarks)
         lines.append(f"{'└── ' if last else '├── '}{first}")
         lines += [f"{'    ' if last else '│   '}{line}" for line in others]
     return lines
@@ -122,11 +134,16 @@ def _options(node: SourceNode) -> list[str]:
     spec = node.spec
     lines = [f"late rows: {spec.late}"] if spec.late != "side" else []
     if isinstance(spec.idle, OnDemand):
-        lines.append(f"when idle: timestamps on demand, skew {_length(spec.idle.skew)}")
+        lines.append(f"when idle: timestamps on demand, {_idle_lengths(spec.idle)}")
     elif isinstance(spec.idle, Heartbeat):
-        period, skew = _length(spec.idle.period), _length(spec.idle.skew)
-        lines.append(f"when idle: a heartbeat every {period}, skew {skew}")
+        period = _length(spec.idle.period)
+        lines.append(f"when idle: a heartbeat every {period}, {_idle_lengths(spec.idle)}")
     return lines
+
+
+def _idle_lengths(idle: Idle) -> str:
+    skew, behind = f"skew {_length(idle.skew)}", idle.behind_clock
+    return skew if behind is None else f"{skew}, rows at most {_length(behind)} behind the clock"
 
 
 def _length(duration: Duration) -> str:

@@ -20,7 +20,7 @@ from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
 from lowwater.joins.shape import KINDS, Carried, How, JoinKind
 from lowwater.operators.aggregates import Aggregate, Call
-from lowwater.operators.flush import Flush
+from lowwater.operators.flush import Flush, Slow
 from lowwater.operators.rowwise import Derivation
 from lowwater.operators.window_state import Form
 from lowwater.plan.expressions import Expression
@@ -288,6 +288,8 @@ class SessionNode(Node):
     groups: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
     texts: tuple[str, ...]
+    flush: Slow | None = None
+    """The pace of answers; None if they leave at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,6 +416,8 @@ class JoinNode(AnyJoin):
     how: How
     newest: bool = field(kw_only=True, default=False)
     """True if both inputs are update streams, so that results replace each other, too."""
+    flush: Slow | None = field(kw_only=True, default=None)
+    """The pace at which rows without a partner leave; None if they leave at once."""
 
     @property
     def updates(self) -> Updates | None:

@@ -5,7 +5,8 @@ punctuation emitted so far does not matter. So the same rows are late however a 
 chunks.
 
 Rows may be dated far ahead by mistake. Such a *leap* moves no mark until a later row of its channel
-confirms it. The first row of a channel is in doubt as well, until the second confirms it.
+confirms it. The first row of a channel is in doubt as well, until the second confirms it, or a row
+of another stream (:mod:`~lowwater.progress.first_rows`).
 
 Invariant: the mark of a channel never decreases, and no row judged on time is below the mark that
 held when it arrived. The cut of rows into runs (chunks) changes neither marks nor leaps.
@@ -75,6 +76,12 @@ class Channel(ABC):
         """The mark by the contract alone; if it has none yet, the newest time less the slack."""
 
     @property
+    def doubted(self) -> int | None:
+        """The time of a first row that is not confirmed and would move the mark if it were; None
+        if there is none."""
+        return None
+
+    @property
     def completeness(self) -> Completeness | None:
         """The completeness of a channel with a learned mark; None for every other channel."""
         return None
@@ -139,6 +146,13 @@ class MeasuredChannel(Channel):
         confirmed = self._confirmed()
         suspect = self._leaps.suspect if self._leaps is not None else None
         return suspect if confirmed == BEGINNING and suspect is not None else confirmed
+
+    @property
+    def doubted(self) -> int | None:
+        """The time of a first row that is not confirmed; None if it would not move the mark."""
+        if self._leaps is None or self._rows or self._top > BEGINNING:
+            return None
+        return self._leaps.suspect
 
     @property
     def contract_mark(self) -> int:

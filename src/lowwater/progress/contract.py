@@ -55,6 +55,12 @@ class Contract(ABC):
         return None
 
     @property
+    def alone_column(self) -> str | None:
+        """Name of the column that is true in rows that are punctuation only; None if there is
+        none."""
+        return None
+
+    @property
     def greatest_times(self) -> int:
         """Number of greatest times, per channel, that the digest of a batch must keep."""
         return 2
@@ -140,10 +146,12 @@ class Punctuated(Contract):
     """The producer sends its marks in ``column``.
 
     A value there that is not null is a mark: every later row of the channel has at least this time.
-    A row with a mark and a null time is a *pure punctuation*: it is consumed, not passed on.
+    A row with a mark and a null time is a *pure punctuation*: it is consumed, not passed on. So is
+    a row in which the Boolean column ``alone`` is true.
     """
 
     column: str
+    alone: str | None = None
 
     def describe(self) -> str:
         """Return the contract as a phrase for people."""
@@ -157,6 +165,12 @@ class Punctuated(Contract):
     def mark_column(self) -> str:
         """Name of the column with the producer's marks."""
         return self.column
+
+    @property
+    def alone_column(self) -> str | None:
+        """Name of the column that is true in rows that are punctuation only; None if there is
+        none."""
+        return self.alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +346,7 @@ def unpromised(
     return Unpromised(disorder, multiplicity, rate, delay)
 
 
-def punctuated(column: str) -> Punctuated:
+def punctuated(column: str, alone: str | None = None) -> Punctuated:
     """State that the producer sends its own marks, in ``column``.
 
     >>> log = pl.DataFrame({"ts": [61, 1, 130], "mark": [None, 60, None]})
@@ -342,6 +356,10 @@ def punctuated(column: str) -> Punctuated:
 
     ``column``
         Name of the column of marks. A value there bounds the times of all later rows of the
-        channel; null is no mark.
+        channel; null is no mark. A row with a mark and without a time is a promise only: it is
+        neither answered nor counted.
+    ``alone``
+        Name of a Boolean column that is true in rows that are a promise only, whatever their other
+        columns hold. Default: None, only rows without a time are.
     """
-    return Punctuated(column)
+    return Punctuated(column, alone)

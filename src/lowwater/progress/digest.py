@@ -43,24 +43,34 @@ def digest(rows: JudgedRows) -> Chunk:
         if not contract.promises:
             continue
         if contract.mark_column is not None:
-            part = _greatest_mark(spec, chunk, attribute, contract.mark_column)
+            part = _greatest_mark(spec, chunk, attribute, contract.mark_column, ~pure)
         else:
             part = _greatest_times(spec, timed, attribute, contract)
         parts.append(part.with_columns(pl.lit(attribute).alias(ATTRIBUTE)).select(columns))
     return pl.concat(parts)
 
 
-def _greatest_mark(spec: StreamSpec, rows: Chunk, attribute: str, column: str) -> Chunk:
-    """Return the greatest mark that a producer sent, and the newest time, of each channel."""
+def _greatest_mark(
+    spec: StreamSpec, rows: Chunk, attribute: str, column: str, timed: pl.Series
+) -> Chunk:
+    """Return the greatest mark that a producer sent, and the newest time, of each channel.
+
+    ``timed`` is false for rows that are punctuation only, which have no times of their own.
+    """
     domain = spec.domains[attribute]
     low, high = domain.valid
     mark = domain.to_ticks(pl.col(column))
     in_range = pl.when((mark >= low) & (mark < high)).then(mark)
     found = [
-        domain.to_ticks(pl.col(attribute)).max().fill_null(END_OF_TIME).alias(TIME),
+        pl.when("__timed")
+        .then(domain.to_ticks(pl.col(attribute)))
+        .max()
+        .fill_null(END_OF_TIME)
+        .alias(TIME),
         in_range.max().fill_null(BEGINNING).alias(MARK),
     ]
     keys = list(spec.key_columns)
+    rows = rows.with_columns(timed.alias("__timed"))
     if not keys:
         return rows.select(found) if rows.height else rows.clear().select(found).clear()
     return rows.group_by(keys).agg(found)

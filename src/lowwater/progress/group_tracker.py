@@ -61,7 +61,7 @@ class GroupTracker:
         store: ChunkStore | None = None,
         name: str = "groups",
     ):
-        self._slack, self._jump, self._enabling, self.linear = slack, jump, enabling, linear
+        self._slack, self._jump, self.enabling, self.linear = slack, jump, enabling, linear
         columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, HELD, PROMISED), BEGINNING)
         self._table = GroupTable(columns, store, name)
         self._floor = BEGINNING  # the mark of every group, also of those to come
@@ -71,6 +71,7 @@ class GroupTracker:
         self._moved: Numbers = NONE
         self._prior: tuple[Numbers, Ticks] = (NONE, NONE)  # groups of the last batch, marks before
         self._absorbed = 0  # number of batches
+        self._keys = announced.schema
         if announced.height:
             self._table.admit(announced)
 
@@ -282,68 +283,94 @@ class GroupTracker:
         places = np.flatnonzero(self._table.column(HELD) < mark)
         self._raise(places, np.full(len(places), mark, np.int64))
 
+    def announce(self, name: Hashable) -> None:
+        """Admit a group that is not known at the mark at which a new group joins."""
+        key, joining = self._key(name), self.joining
+        if self._table.find(key)[0] < 0:
+            self._raise(self._table.admit(key), np.full(1, joining, np.int64))
+
+    def promise_one(self, name: Hashable, mark: int) -> None:
+        """Raise the mark of one known group to at least ``mark``."""
+        place = self._table.place(name)
+        assert place is not None
+        places = np.array([place])
+        self._raise(places, np.maximum(self._table.get(HELD, places), mark))
+
+    def _key(self, name: Hashable) -> Chunk:
+        """Return the key columns of one group."""
+        return pl.DataFrame(
+            [name if isinstance(name, tuple) else (name,)], schema=self._keys, orient="row"
+        )
+
     @property
     def moved(self) -> Sequence[Hashable]:
         """The groups that got the last rows or timestamps."""
         return [self._table.name(place) for place in self._moved.tolist()]
 
     def mark_of(self, name: Hashable) -> int:
-        """Return the mark of one group; ``BEGINNING`` if it is not known."""
+        """Return the mark of one group; of one that is not known, that of all groups to come."""
         place = self._table.place(name)
-        return BEGINNING if place is None else int(self._table.column(HELD)[place])
+        return self._floor if place is None else int(self._table.column(HELD)[place])
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
-    def _timestamps(self, now: int) -> Ticks:
-        self._table.load()
-        top, suspect = self._table.column(TOP), self._table.column(SUSPECT)
-        newest = np.where(top > BEGINNING, top, suspect)
-        seen = self._table.column(SEEN)
-        return self._enabling.timestamps(newest, newest - self._slack, seen, now)
+    def _timestamps(self, places: Numbers, now: int) -> Ticks:
+        seen = self._table.get(SEEN, places)
+        return self.enabling.timestamps(self._starts(places), seen, now)
 
-    def _newest(self, place: int) -> int:
-        top = int(self._table.column(TOP)[place])
-        return top if top > BEGINNING else int(self._table.column(SUSPECT)[place])
+    def _starts(self, places: Numbers) -> Ticks:
+        """Return the timestamps that groups had when their last rows came."""
+        top, suspect = self._table.get(TOP, places), self._table.get(SUSPECT, places)
+        newest = np.where(top > BEGINNING, top, suspect)
+        lag = max(self._slack, self.enabling.skew)
+        return np.where(newest > BEGINNING, newest - lag, BEGINNING)
 
     def time_of(self, name: Hashable, mark: int) -> int | None:
         """Return the clock time at which a group's timestamp reaches ``mark``; None if never."""
         place = self._table.place(name)
         if place is None:
-            return None
-        newest, at = self._newest(place), int(self._table.column(SEEN)[place])
-        seen = None if at == BEGINNING else at
-        return self._enabling.time_of(mark, newest, newest - self._slack, seen)
+            return self.enabling.time_of(mark, BEGINNING, BEGINNING)
+        start = int(self._starts(np.array([place]))[0])
+        return self.enabling.time_of(mark, start, int(self._table.column(SEEN)[place]))
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Raise some silent groups to their timestamps at clock time ``now``, in nanoseconds."""
-        stamps, places = [], []
-        for name in names:
-            place = self._table.place(name)
-            assert place is not None
-            newest, seen = self._newest(place), int(self._table.column(SEEN)[place])
-            stamps.append(self._enabling.timestamp(newest, newest - self._slack, seen, now))
-            places.append(place)
-        at = np.array(places, np.int64)
-        self._raise(at, np.maximum(np.array(stamps, np.int64), self._table.get(HELD, at)))
+        """Raise some silent groups to their timestamps at clock time ``now``, in nanoseconds.
+
+        Of a group that is not known only the clock bounds the rows, and then those of all groups.
+        """
+        found = [self._table.place(name) for name in names]
+        places = np.array([place for place in found if place is not None], np.int64)
+        if len(places) < len(found):
+            self.promise_all(self.enabling.by_clock(now))
+        stamps = self._timestamps(places, now)
+        self._raise(places, np.maximum(stamps, self._table.get(HELD, places)))
 
     def enable(self, requested: int, now: int) -> bool:
         """Raise the groups that are below ``requested`` and whose timestamps reach it.
 
-        Return true if there are any.
+        Return true if there are any, or if the clock bounds the rows of all groups.
         """
-        stamps, marks = self._timestamps(now), self._table.column(HELD)
+        clock = self.enabling.by_clock(now)
+        together = clock > self._floor and clock >= requested
+        if together:
+            self.promise_all(clock)
+        raised = self._moved if together else NONE
+        self._table.load()
+        stamps = self._timestamps(np.arange(len(self._table)), now)
+        marks = self._table.column(HELD)
         behind = (marks < requested) | (requested == BEGINNING)
         places = np.flatnonzero(behind & (stamps >= requested) & (stamps > marks))
         self._raise(places, stamps[places])
-        return len(places) > 0
+        self._moved = np.union1d(raised, places)
+        return together or len(places) > 0
 
     def when(self, requested: int, now: int) -> int | None:
         """Return the clock time at which :meth:`enable` can raise the next group; None if never."""
-        stamps = self._timestamps(now)
+        self._table.load()
+        stamps = self._timestamps(np.arange(len(self._table)), now)
         waiting = stamps[(self._table.column(HELD) < requested) & (stamps > BEGINNING)]
-        if not len(waiting):
-            return None
-        return now + self._enabling.wait(requested - int(waiting.max()))
+        latest = max(int(waiting.max(initial=BEGINNING)), self.enabling.by_clock(now))
+        return None if latest == BEGINNING else now + self.enabling.wait(requested - latest)
 
     # ---- batches ---------------------------------------------------------------------------
 

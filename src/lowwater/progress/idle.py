@@ -27,6 +27,13 @@ Origin = Hashable
 """Identifies the operator that requests a mark."""
 
 
+GRAIN = 10_000_000
+"""Nanoseconds: requests of single groups are met at multiples of this time, so that the groups that
+become due in between are asked together."""
+GROUPS_AT_ONCE = 1_000
+"""The greatest number of groups asked together; between two such steps rows are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnablingRule:
     """The rule by which a silent channel gets a timestamp. Clock times are nanoseconds."""
@@ -35,42 +42,44 @@ class EnablingRule:
     """Ticks a second."""
     skew: int
     """The largest skew between two arrivals, in ticks."""
-    internal: bool
-    """True if rows get their times from the clock."""
+    behind: int | None = None
+    """The most ticks by which a row of the stream is behind the clock; None if that is not known.
+    It is 0 if rows get their times from the clock."""
+    shift: int = 0
+    """Nanoseconds by which the engine's clock is ahead of the arrival times in a log."""
 
-    def timestamp(self, newest: int, contract_mark: int, seen: int | None, now: int) -> int:
-        """Return the timestamp of a channel, in ticks; ``BEGINNING`` if there is none.
+    def start(self, newest: int, contract_mark: int) -> int:
+        """Return the timestamp of a channel when its last row came; ``BEGINNING`` if none has.
 
-        ``newest`` and ``contract_mark`` are those of the channel; ``seen`` is the clock time of its
-        last row, None if none has come.
+        ``newest`` and ``contract_mark`` are those of the channel.
         """
-        if self.internal:
-            return now * self.rate // SECOND
-        if seen is None or newest == BEGINNING:
+        return BEGINNING if newest == BEGINNING else min(newest - self.skew, contract_mark)
+
+    def by_clock(self, now: int) -> int:
+        """Return the bound on all rows to come that follows from the clock alone; ``BEGINNING`` if
+        none does."""
+        if self.behind is None:
             return BEGINNING
-        return min(newest - self.skew, contract_mark) + (now - seen) * self.rate // SECOND
+        return (now - self.shift) * self.rate // SECOND - self.behind
 
     def timestamps(
-        self,
-        newest: NDArray[np.int64],
-        contract_marks: NDArray[np.int64],
-        seen: NDArray[np.int64],
-        now: int,
+        self, starts: NDArray[np.int64], seen: NDArray[np.int64], now: int
     ) -> NDArray[np.int64]:
-        """Return the timestamps of many channels; ``seen`` is ``BEGINNING`` where no row came."""
-        active = (seen != BEGINNING) & (newest != BEGINNING)
+        """Return the timestamps of channels, in ticks; ``BEGINNING`` where there is none.
+
+        ``seen`` is the clock time of the last row of each channel.
+        """
+        active = starts != BEGINNING
         seconds, rest = np.divmod(now - np.where(active, seen, now), SECOND)
         passed = seconds * self.rate + rest * self.rate // SECOND
-        start = np.minimum(newest - self.skew, contract_marks)
-        return np.where(active, start + passed, BEGINNING)
+        return np.maximum(np.where(active, starts + passed, BEGINNING), self.by_clock(now))
 
-    def time_of(self, mark: int, newest: int, contract_mark: int, seen: int | None) -> int | None:
+    def time_of(self, mark: int, start: int, seen: int) -> int | None:
         """Return the clock time at which the timestamp reaches ``mark``; None if it never does."""
-        if self.internal:
-            return -(-mark * SECOND // self.rate)
-        if seen is None or newest == BEGINNING:
-            return None
-        return seen + self.wait(mark - min(newest - self.skew, contract_mark))
+        times = [] if start == BEGINNING else [seen + self.wait(mark - start)]
+        if self.behind is not None:
+            times.append(self.shift - -(mark + self.behind) * SECOND // self.rate)
+        return min(times, default=None)
 
     def wait(self, ticks: int) -> int:
         """Return the nanoseconds of silence that raise a timestamp by ``ticks``."""
@@ -81,7 +90,7 @@ class StampedGroups(Protocol):
     """Groups whose silence gives them timestamps."""
 
     def mark_of(self, name: Hashable) -> int:
-        """Return the mark of a group, in ticks."""
+        """Return the mark of a group, in ticks; of one that is not known, that of all to come."""
 
     def time_of(self, name: Hashable, mark: int) -> int | None:
         """Return the clock time at which a group's timestamp reaches ``mark``; None if never."""
@@ -91,6 +100,7 @@ class RequestQueue:
     """The marks requested of single groups, in the order of the times at which they can be met.
 
     Cost: a request, a row or a timestamp costs the logarithm of the number of groups requested.
+    Requests are met at most once in ``GRAIN`` nanoseconds for each ``GROUPS_AT_ONCE`` groups.
     """
 
     def __init__(self, groups: StampedGroups):
@@ -125,6 +135,7 @@ class RequestQueue:
         if time is None:
             self._due.pop(group, None)
             return
+        time = -(-time // GRAIN) * GRAIN
         due = (time, min(marks))
         if self._due.get(group) != due:
             self._due[group] = due
@@ -140,9 +151,10 @@ class RequestQueue:
         return None
 
     def take(self, now: int) -> list[tuple[Hashable, int]]:
-        """Remove and return the requests that can be met by ``now``: groups and marks."""
-        found = []
-        while (time := self.due()) is not None and time <= now:
+        """Remove and return requests that can be met by ``now``: groups, at most
+        ``GROUPS_AT_ONCE``, and marks."""
+        found: list[tuple[Hashable, int]] = []
+        while len(found) < GROUPS_AT_ONCE and (time := self.due()) is not None and time <= now:
             _, _, group = heappop(self._queue)
             found.append((group, self._due.pop(group)[1]))
         return found

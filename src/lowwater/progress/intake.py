@@ -24,6 +24,7 @@ from lowwater.progress.digest import ATTRIBUTE, TIME, digest
 from lowwater.progress.judgement import ChannelRows, Judgement, Mask
 from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.progress.marks import FrameMarks, MarksBefore, NamedMarks
+from lowwater.progress.producer import PromisedMarks
 from lowwater.progress.punctuator import Promises, Punctuator
 from lowwater.progress.rows import JudgedRows, conform, pure_rows
 from lowwater.progress.spec import StreamSpec
@@ -41,6 +42,8 @@ class IntakeResult:
     """The rows for the side output; None if there are none."""
     promises: Promises
     """The punctuation that follows."""
+    came: int
+    """Number of rows that came; rows that are nothing but punctuation are not counted."""
 
 
 class StreamIntake(Punctuator):
@@ -81,8 +84,16 @@ class StreamIntake(Punctuator):
         """Return a side output with its columns and no rows."""
         return self.side_output.empty()
 
-    def promise(self, attribute: str, mark: int) -> Promises:
-        """Take a mark, in ticks, that the producer sends outside its rows, for all channels."""
+    def take_promise(self, promised: PromisedMarks) -> Promises:
+        """Take a promise that the producer makes outside its rows; return what follows."""
+        ((attribute, mark),) = promised.bounds.items()
+        return self.promise(attribute, mark, promised.name)
+
+    def promise(self, attribute: str, mark: int, name: Hashable = None) -> Promises:
+        """Take a mark, in ticks, that the producer sends outside its rows.
+
+        ``name`` is the channel or group; None for all of them. One that is not known is announced.
+        """
         tracker = self.trackers.get(attribute)
         if tracker is None:
             why = f"; it makes promises on {', '.join(self.trackers)}"
@@ -91,9 +102,18 @@ class StreamIntake(Punctuator):
             elif not self.trackers:
                 why = ", because it is declared with lw.unpromised()"
             raise OptionError(f"stream {self.spec.name!r} makes no promises on {attribute!r}{why}")
-        if mark < tracker.mark:
-            self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
-        tracker.promise_all(mark)
+        if name is None:
+            if mark < tracker.mark:
+                self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
+            tracker.promise_all(mark)
+            return self.promises()
+        for each in self.trackers.values():
+            each.announce(name)
+        held = tracker.mark_of(name)
+        if mark < held:
+            self.side_output.warn_backward(attribute, 1, self.spec.domains[attribute].show(held))
+        tracker.promise_one(name, mark)
+        self.reschedule(attribute)
         return self.promises()
 
     def refuse_faults(self, rows: JudgedRows) -> None:
@@ -132,13 +152,14 @@ class Intake(StreamIntake):
         None stands for ``now``.
         """
         chunk = self.number(conform(self.spec, chunk, now, arrivals))
+        came = chunk.height - int(pure_rows(self.spec, chunk).sum())
         if self.spec.stamp == "external":
             rows = self._judge(JudgedRows(self.spec, chunk), now)
         else:  # a clock never goes back: nothing to judge
             rows = chunk
             self.promise_all((now if until is None else until) // 1_000)
         promises = self.row_promises()
-        return IntakeResult(rows, self.refused(), promises)
+        return IntakeResult(rows, self.refused(), promises, came)
 
     def _judge(self, rows: JudgedRows, now: int) -> Chunk:
         """Return the rows that are not refused, and move the marks by all usable rows."""

@@ -71,13 +71,16 @@ class OnDemand:
     """An enabling timestamp is made when an operator waits for this input, and only then.
 
     If rows have times, it is ``t + τ - skew``: the newest time, plus the clock time since it came,
-    minus the largest skew between two arrivals. With internal times it is the clock time.
+    minus the largest skew between two arrivals. With internal times it is the clock time. If rows
+    are known to be at most ``behind_clock`` behind the clock, it is at least the clock time minus
+    that, also before the first row (OOP A.1.1).
     """
 
     skew: Duration = 0
+    behind_clock: Duration | None = None
 
     def __post_init__(self) -> None:
-        _check_skew(self.skew)
+        _check_lengths(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +89,25 @@ class Heartbeat:
 
     period: Duration
     skew: Duration = 0
+    behind_clock: Duration | None = None
 
     def __post_init__(self) -> None:
         if nanoseconds(self.period, "heartbeat(...)") <= 0:
             raise OptionError("heartbeat(...) takes a period above zero")
-        _check_skew(self.skew)
+        _check_lengths(self)
 
 
 Idle = OnDemand | Heartbeat
 
 
-def _check_skew(skew: Duration) -> None:
-    if nanoseconds(skew, "skew") < 0:
+def _check_lengths(idle: Idle) -> None:
+    if nanoseconds(idle.skew, "skew") < 0:
         raise OptionError("skew= takes a length of time of zero or more")
+    if idle.behind_clock is not None and nanoseconds(idle.behind_clock, "behind_clock") < 0:
+        raise OptionError("behind_clock= takes a length of time of zero or more")
 
 
-def on_demand(skew: Duration = 0) -> OnDemand:
+def on_demand(skew: Duration = 0, behind_clock: Duration | None = None) -> OnDemand:
     """Make a timestamp for an idle input when an operator waits for it.
 
     >>> log = pl.DataFrame({"at": [0.0, 1.0], "ts": [0, 1]})
@@ -112,11 +118,16 @@ def on_demand(skew: Duration = 0) -> OnDemand:
     ``skew``
         Length of time: the largest difference, between two rows, of the time from their timestamp
         to their arrival. Default: 0.
+    ``behind_clock``
+        Length of time: the most by which the timestamp of a row is behind the clock when the row
+        is read. With it a timestamp is made also before the first row. Default: None, not known.
     """
-    return OnDemand(skew)
+    return OnDemand(skew, behind_clock)
 
 
-def heartbeat(period: Duration, skew: Duration = 0) -> Heartbeat:
+def heartbeat(
+    period: Duration, skew: Duration = 0, behind_clock: Duration | None = None
+) -> Heartbeat:
     """Make a timestamp for an idle input at a fixed period.
 
     >>> log = pl.DataFrame({"at": [0.0, 9.0], "ts": [0, 9]})
@@ -128,8 +139,10 @@ def heartbeat(period: Duration, skew: Duration = 0) -> Heartbeat:
         Length of clock time, above zero.
     ``skew``
         Length of time, as in :func:`on_demand`. Default: 0.
+    ``behind_clock``
+        Length of time, as in :func:`on_demand`. Default: None.
     """
-    return Heartbeat(period, skew)
+    return Heartbeat(period, skew, behind_clock)
 
 
 JumpAction = Literal["warn", "quarantine", "fail"]

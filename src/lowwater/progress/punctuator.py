@@ -8,6 +8,7 @@ the engine passes the time, and an intake moves the trackers by the rows that it
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -83,8 +84,8 @@ class Punctuator:
         linear = not self._grouped or (demand is not None and demand.linear)
         rate = domain.ticks_per_second
         skew = nanoseconds(spec.idle.skew, "skew") if spec.idle else 0
-        enabling = EnablingRule(rate, skew * rate // SECOND, spec.stamp == "internal")
-        jump = domain.ticks(spec.jump.over, "jump(...)") if spec.jump else None
+        enabling = EnablingRule(rate, skew * rate // SECOND, self._behind_clock(rate))
+        jump = self.jump(attribute)
         keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
         slack = contract.top_slack(domain)
         if keys and slack is not None:
@@ -100,6 +101,29 @@ class Punctuator:
             keys=keys,
             stale=self._stale(domain),
         )
+
+    def jump(self, attribute: str) -> int | None:
+        """Return the ticks by which a row is dated far ahead; None if no such rows are looked
+        for."""
+        jump = self.spec.jump
+        return self.spec.domains[attribute].ticks(jump.over, "jump(...)") if jump else None
+
+    def _behind_clock(self, rate: int) -> int | None:
+        """Return the ticks by which a row may be behind the clock; None if that is not known."""
+        idle = self.spec.idle
+        if self.spec.stamp == "internal":
+            return 0
+        if idle is None or idle.behind_clock is None:
+            return None
+        return -(-nanoseconds(idle.behind_clock, "behind_clock") * rate // SECOND)
+
+    def shift_arrivals(self, later: int) -> None:
+        """Take note that rows are read ``later`` nanoseconds after the times they arrived at.
+
+        So it is with a log that is played on a real clock.
+        """
+        for tracker in self.trackers.values():
+            tracker.enabling = replace(tracker.enabling, shift=later)
 
     def _stale(self, domain: TimeDomain) -> StaleChannels | None:
         after = self.spec.stale_after
@@ -238,10 +262,13 @@ class Punctuator:
             tracker = self.trackers[attribute]
             due = requests.take(now)
             if due:
-                tracker.stamp([group for group, _ in due], now)
-                requests.reschedule([group for group, _ in due])
-                promises += self._punctuate(attribute, tracker.promised)
-                promises += self._punctuate_groups(attribute, [mark for _, mark in due])
+                marks = dict(due)
+                tracker.stamp(list(marks), now)
+                requests.reschedule(marks)
+                moved = tracker.moved
+                others = max((marks[each] for each in marks.keys() - {*moved}), default=BEGINNING)
+                promises += self._punctuate(attribute, tracker.promised, at_least=others)
+                promises += self._punctuate_groups(attribute, [marks[each] for each in moved])
         return promises
 
     def due_groups(self) -> int | None:

@@ -132,13 +132,15 @@ class JudgedRows:
             self.usable &= ~rows
 
     def times(self, attribute: str) -> Ticks:
-        """Return the times of all rows in ticks; ``END_OF_TIME`` where there is no usable one."""
+        """Return the times of all rows in ticks; ``END_OF_TIME`` where there is no usable one, and
+        in rows that are punctuation only."""
         domain, column = self.spec.domains[attribute], self.chunk[attribute]
         if column.null_count():
             times: Ticks = domain.ticks_of(column).fill_null(END_OF_TIME).to_numpy()
         else:
             times = domain.array_of(column)
-        return times if self.usable.all() else np.where(self.usable, times, END_OF_TIME)
+        timed = self.timed
+        return times if timed.all() else np.where(timed, times, END_OF_TIME)
 
     def producer_marks(self, attribute: str) -> tuple[Ticks, int] | None:
         """Return the marks the producer sent with each row; None if it sends none.
@@ -159,12 +161,15 @@ class JudgedRows:
 
 
 def pure_rows(spec: StreamSpec, chunk: Chunk) -> Mask:
-    """Return the rows that are nothing but a producer's punctuation: a mark and a null time."""
+    """Return the rows that are nothing but a producer's punctuation: those with a mark and a null
+    time, and those that a column marks as such."""
     pure = np.zeros(chunk.height, dtype=bool)
     for attribute, contract in spec.contracts.items():
         if contract.mark_column is not None and chunk[attribute].null_count():
             bare = chunk[attribute].is_null() & chunk[contract.mark_column].is_not_null()
             pure |= bare.to_numpy()
+        if contract.alone_column is not None:
+            pure |= chunk[contract.alone_column].fill_null(False).to_numpy()
     return pure
 
 

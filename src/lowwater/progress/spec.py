@@ -61,6 +61,8 @@ class StreamSpec:
         for attribute, contract in self.contracts.items():
             if contract.mark_column is not None:
                 self._check_mark_column(attribute, contract.mark_column)
+            if contract.alone_column is not None:
+                self._check_truth(contract.alone_column, "alone=")
 
     def _check_options(self) -> None:
         where = f"stream {self.name!r}"
@@ -147,6 +149,11 @@ class StreamSpec:
                 f"{where}: stamp={self.stamp!r} takes the times from the clock, which never goes"
                 " back; leave progress= out. For rows with times of their own use stamp='external'"
             )
+        if self.idle is not None and self.idle.behind_clock is not None:
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} takes the times from the clock, so no row is behind"
+                " it; leave behind_clock= out"
+            )
         if self.unit != "s":
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} makes times of type Datetime, which have a unit;"
@@ -178,6 +185,15 @@ class StreamSpec:
             raise QueryError(
                 f"stream {self.name!r}: punctuation column {column!r} has type {dtype}, but it"
                 f" promises values of {attribute!r}, which has type {self.schema[attribute]}"
+            )
+
+    def _check_truth(self, column: str, option: str) -> None:
+        """Raise if a column that marks rows does not hold truth values."""
+        dtype = self._dtype(column)
+        if dtype != pl.Boolean:
+            raise QueryError(
+                f"stream {self.name!r}: {option} names a Boolean column, which is true in the rows"
+                f" that it marks; {column!r} has type {dtype}"
             )
 
     @property

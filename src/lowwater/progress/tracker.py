@@ -6,12 +6,14 @@ stream has then, because punctuation up to there has been emitted; its rows belo
 
 If single groups have punctuation and no operator needs it on the whole stream, none is made on the
 whole stream, and a group that appears later joins with no mark.
+
+The marks of all channels are in columns, and so is what their timestamps follow from: to ask all
+silent channels for a timestamp is one computation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from heapq import nsmallest
 from itertools import repeat
 from typing import Any
 
@@ -20,14 +22,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.progress.channel import Channel, Ticks
+from lowwater.progress.channel_table import ChannelTable
 from lowwater.progress.completeness import Completeness, Shortfall
 from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
-from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, StreamMarkSweep
+from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, Mask, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
 from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
-from lowwater.stream.low_water_mark import LowWaterMark
 
 
 class Tracker:
@@ -51,24 +53,27 @@ class Tracker:
         keys: Sequence[tuple[str, pl.DataType]] = (),
         stale: StaleChannels | None = None,
     ):
-        self._make, self._enabling, self.linear = make, enabling, linear
+        self._make, self.enabling, self.linear = make, enabling, linear
+        self._learned = make().completeness is not None
         self._keys = list(keys)
         self._floor = BEGINNING  # the mark of every channel, also of those to come
-        self._channels: dict[Hashable, Channel] = {}
-        self._marks = LowWaterMark()
-        self._seen: dict[Hashable, int] = {}  # clock time of the last row of each channel
+        self._channels = ChannelTable(make)
         self._emitted: dict[Hashable, int] = {}  # mark in the last punctuation for each group
         self._moved: list[Hashable] = []
+        self.doubts: dict[Hashable, int] = {}
+        """The times of first rows in doubt, by channel."""
+        self.new_doubts: dict[Hashable, int] = {}
+        """Those among the last rows."""
         self._short: set[Hashable] = set()  # channels less complete than they should be
         self._stale = stale
         self._stale_changes = StaleChanges()
         for name in announced:
-            self._admit(name, BEGINNING)
+            self._channels.admit(name, BEGINNING)
 
     @property
     def mark(self) -> int:
         """The least mark of all channels, in ticks."""
-        return max(self._marks.value, self._floor)
+        return max(self._channels.least, self._floor)
 
     @property
     def promised(self) -> int:
@@ -83,11 +88,16 @@ class Tracker:
     @property
     def slowest(self) -> Hashable:
         """The channel that holds the mark back; None if there are no channels."""
-        stale = self.stale
-        if stale:
-            holding = {name: each.mark for name, each in self._channels.items()}
-            return min(holding.keys() - stale, key=lambda name: holding[name])
-        return self._marks.slowest if self._channels else None
+        if not len(self._channels):
+            return None
+        held = np.where(self._holding(), self._channels.marks, END_OF_TIME)
+        return self._channels.name(int(held.argmin()))
+
+    def _holding(self) -> Mask:
+        """Return which channels are not stale."""
+        holding = np.ones(len(self._channels), bool)
+        holding[self._channels.places(self.stale)] = False
+        return holding
 
     @property
     def stale(self) -> frozenset[Hashable]:
@@ -101,24 +111,30 @@ class Tracker:
 
     def completeness(self) -> list[tuple[Hashable, Completeness]]:
         """Return the completeness of each channel with a learned mark."""
-        found = [(name, each.completeness) for name, each in list(self._channels.items())]
+        if not self._learned:
+            return []
+        found = [(name, self._channels.of(name).completeness) for name in self._channels]
         return [(name, each) for name, each in found if each is not None]
 
     def furthest_behind(self, limit: int) -> ChannelSummary:
         """Summarise the channels, with the ``limit`` of them that are furthest behind."""
         stale = self.stale
-        marks = [
-            (channel.row_mark if name in stale else channel.mark, name)
-            for name, channel in list(self._channels.items())
-        ]
-        least = nsmallest(limit, marks, key=lambda each: each[0])
+        marks = self._channels.marks.copy()
+        for name in stale:
+            marks[self._channels.places([name])] = self._channels.of(name).row_mark
+        least = np.argsort(marks, kind="stable")[:limit].tolist()
+        named = [(self._channels.name(at), int(marks[at]), self._seen(at)) for at in least]
         return ChannelSummary(
             len(marks),
-            max((mark for mark, _ in marks), default=BEGINNING),
-            tuple((name, mark, self._seen.get(name)) for mark, name in least),
-            tuple(name for _, name in least if name in stale),
+            int(marks.max(initial=BEGINNING)),
+            tuple(named),
+            tuple(name for name, *_ in named if name in stale),
             len(stale),
         )
+
+    def _seen(self, place: int) -> int | None:
+        at = int(self._channels.seen[place])
+        return None if at == BEGINNING else at
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -134,9 +150,11 @@ class Tracker:
         return self._judge(times, marks, order, now, sweep)
 
     def _sweep(self, order: list[tuple[Hashable, NDArray[np.int64]]]) -> StreamMarkSweep:
-        others = self._channels.keys() - {name for name, _ in order}
-        least = min((self._channels[name].mark for name in others), default=None)
-        return StreamMarkSweep(self.joining, self.mark, least)
+        others = self._channels.marks.copy()
+        known = [name for name, _ in order if name in self._channels]
+        others[self._channels.places(known)] = END_OF_TIME
+        least = int(others.min(initial=END_OF_TIME))
+        return StreamMarkSweep(self.joining, self.mark, None if least == END_OF_TIME else least)
 
     @property
     def joining(self) -> int:
@@ -152,7 +170,7 @@ class Tracker:
         order = list(rows)
         for name, _ in order:
             if name not in self._channels:
-                self._admit(name, joining)
+                self._channels.admit(name, joining)
         return self._judge(times, marks, order, now, None, batch=True)
 
     def _judge(
@@ -167,8 +185,9 @@ class Tracker:
         judged = Judgement.blank(len(times))
         for name, rows in order:
             if name not in self._channels:
-                self._admit(name, self._floor if sweep is None else sweep.mark_before(int(rows[0])))
-            channel = self._channels[name]
+                floor = self._floor if sweep is None else sweep.mark_before(int(rows[0]))
+                self._channels.admit(name, floor)
+            channel = self._channels.with_floor(name)
             start, short = channel.mark, channel.latest_shortfall
             alone = len(rows) == len(times)
             judge = channel.absorb if batch else channel.observe
@@ -185,8 +204,8 @@ class Tracker:
             if sweep is not None:
                 sweep.add(rows, start, verdict.after)
         self._moved = [name for name, _ in order]
-        self._seen.update(dict.fromkeys(self._moved, now))
-        self._advance(self._moved)
+        self._channels.advance(self._moved, now)
+        self._note_doubts()
         if self._stale is not None and order:
             self._update_stale(self._stale, now)
         return judged
@@ -208,34 +227,43 @@ class Tracker:
         """Find the channels that are stale now, and raise them."""
         stale.observe(self._moved, now)
         held = max(self._least_not_stale(), self.mark)
-        self._stale_changes = stale.update(self._channels, held)
+        self._stale_changes = stale.update(self._channels.all_with_floors(), held)
         self._raise_stale()
 
     def _least_not_stale(self) -> int:
-        stale = self.stale
-        marks = (each.mark for name, each in self._channels.items() if name not in stale)
-        return min(marks, default=BEGINNING)
+        held = self._channels.marks[self._holding()]
+        return int(held.min()) if len(held) else BEGINNING
 
     def _raise_stale(self) -> None:
         """Raise stale channels to the mark of all others; their rows below it are late."""
         stale = self.stale
         if stale:
-            self._raise_floors(stale, max(self._least_not_stale(), self.mark))
+            mark = max(self._least_not_stale(), self.mark)
+            self._channels.lift(self._channels.places(stale), mark)
 
-    def _raise_floors(self, names: Iterable[Hashable], mark: int) -> None:
+    # ---- first rows ------------------------------------------------------------------------
+
+    def _note_doubts(self) -> None:
+        found = {name: self._channels.of(name).doubted for name in self._moved}
+        self.new_doubts = {name: time for name, time in found.items() if time is not None}
+        for name in self.doubts.keys() & found.keys():
+            del self.doubts[name]
+        self.doubts |= self.new_doubts
+
+    def newest_times(self, moved: bool = False) -> Ticks:
+        """Return the newest times of all channels with rows, or of those that got the last
+        rows."""
+        newest = self._channels.newest(self.enabling)
+        newest = newest[self._channels.places(self._moved)] if moved else newest
+        return newest[newest > BEGINNING]
+
+    def confirm_first(self, names: Sequence[Hashable]) -> None:
+        """Raise channels to the marks that follow from their first rows."""
+        marks = [self._channels.of(name).contract_mark for name in names]
+        self._channels.lift(self._channels.places(names), np.array(marks, np.int64))
         for name in names:
-            channel = self._channels[name]
-            channel.floor = max(channel.floor, mark)
-        self._advance(names)
-
-    def _advance(self, names: Iterable[Hashable]) -> None:
-        self._marks.advance_all({name: self._channels[name].mark for name in names})
-
-    def _admit(self, name: Hashable, floor: int) -> None:
-        channel = self._make()
-        channel.floor = floor
-        self._channels[name] = channel
-        self._marks.advance(name, floor)
+            self.doubts.pop(name, None)
+            self.new_doubts.pop(name, None)
 
     # ---- punctuation of groups -------------------------------------------------------------
 
@@ -257,7 +285,7 @@ class Tracker:
         names = list(self._channels) if every else self._moved
         points = repeat(at_least) if isinstance(at_least, int) else at_least
         for name, point in zip(names, points, strict=False):
-            mark = self._channels[name].mark
+            mark = self.mark_of(name)
             useful = demand.round_down(mark) if mark > BEGINNING else BEGINNING
             useful = max(useful, point) if mark >= point else useful
             before = max(self._emitted.get(name, BEGINNING), whole)
@@ -274,8 +302,19 @@ class Tracker:
     def promise_all(self, mark: int) -> None:
         """Raise the mark of all channels, also of those to come, to at least ``mark``."""
         self._floor = max(self._floor, mark)
-        self._moved = list(self._channels)
-        self._raise_floors(self._moved, mark)
+        self._moved = list(self._channels) if self._keys else []
+        self._channels.lift(np.arange(len(self._channels)), mark)
+
+    def announce(self, name: Hashable) -> None:
+        """Admit a channel that is not known at the mark of the stream."""
+        if name not in self._channels:
+            self._channels.admit(name, self.joining)
+
+    def promise_one(self, name: Hashable, mark: int) -> None:
+        """Raise the mark of one known channel to at least ``mark``."""
+        self._moved = [name]
+        self._channels.lift(self._channels.places([name]), mark)
+        self._raise_stale()
 
     @property
     def moved(self) -> Sequence[Hashable]:
@@ -283,30 +322,36 @@ class Tracker:
         return self._moved
 
     def mark_of(self, name: Hashable) -> int:
-        """Return the mark of one channel; ``BEGINNING`` if it is not known."""
-        return self._channels[name].mark if name in self._channels else BEGINNING
+        """Return the mark of one channel; of one not known, that of all channels to come."""
+        return self._channels.mark_of(name) if name in self._channels else self._floor
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
-    def _timestamp(self, name: Hashable, now: int) -> int:
-        channel, seen = self._channels[name], self._seen.get(name)
-        return self._enabling.timestamp(channel.newest, channel.contract_mark, seen, now)
+    def _timestamps(self, now: int) -> Ticks:
+        """Return the timestamps of all channels; stale ones have none."""
+        starts, seen = self._channels.starts(self.enabling), self._channels.seen
+        stamps = self.enabling.timestamps(starts, seen, now)
+        return np.where(self._holding(), stamps, BEGINNING) if self.stale else stamps
 
     def time_of(self, name: Hashable, mark: int) -> int | None:
         """Return the clock time at which a channel's timestamp reaches ``mark``; None if never."""
-        channel = self._channels.get(name)
-        if channel is None:
-            return None
-        seen = self._seen.get(name)
-        return self._enabling.time_of(mark, channel.newest, channel.contract_mark, seen)
+        if name not in self._channels:
+            return self.enabling.time_of(mark, BEGINNING, BEGINNING)
+        (place,) = self._channels.places([name])
+        start = int(self._channels.starts(self.enabling)[place])
+        return self.enabling.time_of(mark, start, int(self._channels.seen[place]))
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Raise some silent channels to their timestamps at clock time ``now``, in nanoseconds."""
-        self._moved = list(names)
-        for name in names:
-            channel = self._channels[name]
-            channel.floor = max(channel.floor, self._timestamp(name, now))
-        self._advance(names)
+        """Raise some silent channels to their timestamps at clock time ``now``, in nanoseconds.
+
+        Of a channel that is not known only the clock bounds the rows, and then those of all.
+        """
+        known = [name for name in names if name in self._channels]
+        if len(known) < len(names):
+            self.promise_all(self.enabling.by_clock(now))
+        places = self._channels.places(known)
+        self._channels.lift(places, self._timestamps(now)[places])
+        self._moved = known
 
     def enable(self, requested: int, now: int) -> bool:
         """Raise the channels to their timestamps, if that brings the stream to ``requested``.
@@ -314,54 +359,49 @@ class Tracker:
         If groups have punctuation of their own, only those that reach ``requested`` are raised.
         Return true if the stream, or some group, is at ``requested`` now.
         """
-        stale = self.stale
-        stamps = {name: self._timestamp(name, now) for name in self._channels if name not in stale}
+        clock = self.enabling.by_clock(now)
+        together = clock > self._floor and clock >= requested
+        if together:
+            self.promise_all(clock)
+        stamps, marks = self._timestamps(now), self._channels.marks
         if self._keys:
-            behind = {
-                name: stamp
-                for name, stamp in stamps.items()
-                if self._channels[name].mark < max(requested, stamp) and stamp >= requested
-            }
-            stamps = {
-                name: stamp
-                for name, stamp in behind.items()
-                if requested == BEGINNING or self._channels[name].mark < requested
-            }
-        elif not stamps or requested > min(
-            max(stamp, self._channels[name].mark) for name, stamp in stamps.items()
-        ):
+            behind = (marks < requested) | (requested == BEGINNING)
+            raised = behind & (stamps >= requested) & (stamps > marks)
+        elif not together and requested > self._reached(stamps):
             return False
-        self._moved = [name for name, stamp in stamps.items() if stamp > BEGINNING]
-        for name in self._moved:
-            channel = self._channels[name]
-            channel.floor = max(channel.floor, stamps[name])
-        self._advance(self._moved)
+        else:
+            raised = stamps > marks
+        places = np.flatnonzero(raised)
+        self._channels.lift(places, stamps[places])
+        if self._keys and not together:
+            self._moved = [self._channels.name(at) for at in places.tolist()]
         self._raise_stale()
-        return bool(self._moved) or not self._keys
+        return together or len(places) > 0 or not self._keys
+
+    def _reached(self, stamps: Ticks) -> int:
+        """Return the mark of the stream once its channels have these timestamps."""
+        marks = np.maximum(stamps, self._channels.marks)
+        reached = np.where(self._holding(), marks, END_OF_TIME)
+        return int(reached.min()) if len(reached) else BEGINNING
 
     def when(self, requested: int, now: int) -> int | None:
         """Return the clock time at which :meth:`enable` can reach ``requested``; None if never."""
-        stale = self.stale
-        waits = [
-            (self._timestamp(name, now), name)
-            for name, channel in self._channels.items()
-            if channel.mark < requested and name not in stale
-        ]
-        active = [stamp for stamp, _ in waits if stamp > BEGINNING]
-        if not self._channels or (waits and not active):
-            return None
-        if not self._keys and len(active) < len(waits):
-            return None
-        missing = [requested - stamp for stamp in active]
-        if not missing:
+        clock = self.enabling.by_clock(now)
+        stamps = self._timestamps(now)
+        waiting = stamps[self._holding() & (self._channels.marks < requested)]
+        if len(self._channels) and not len(waiting):
             return now
-        return now + self._enabling.wait(min(missing) if self._keys else max(missing))
+        if self._keys or not len(self._channels):
+            stamp = int(waiting.max(initial=clock))
+        else:
+            stamp = int(waiting.min())
+        return None if stamp == BEGINNING else now + self.enabling.wait(requested - stamp)
 
     # ---- batches and saving ----------------------------------------------------------------
 
     def marks_before(self) -> NamedMarks:
         """Return the marks by which rows of the coming batch are judged."""
-        known = {name: channel.mark for name, channel in self._channels.items()}
+        known = dict(zip(self._channels, self._channels.marks.tolist(), strict=True))
         return NamedMarks(known, self.joining)
 
     def marks_after(self) -> NamedMarks:
@@ -377,24 +417,20 @@ class Tracker:
     def snapshot(self) -> dict[str, Any]:
         """Return the state that :meth:`restore` needs."""
         return {
-            "channels": {name: channel.snapshot() for name, channel in self._channels.items()},
-            "marks": self._marks.marks(),
-            "value": self._marks.value,
+            **self._channels.snapshot(self.enabling),
             "floor": self._floor,
-            "seen": dict(self._seen),
             "emitted": dict(self._emitted),
+            "short": set(self._short),
+            "doubts": dict(self.doubts),
             **({} if self._stale is None else {"stale": self._stale.snapshot()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
-        self._channels = {}
-        for name, state in saved["channels"].items():
-            self._channels[name] = self._make()
-            self._channels[name].restore(state)
-        self._short = {name for name, each in self._channels.items() if each.shortfall is not None}
-        self._marks.restore(saved["marks"], saved["value"])
-        self._floor = saved["floor"]
-        self._seen, self._emitted = dict(saved["seen"]), dict(saved["emitted"])
+        self._channels = ChannelTable(self._make)
+        self._channels.restore(saved)
+        self._floor, self._emitted = saved["floor"], dict(saved["emitted"])
+        self._short, self.doubts = set(saved["short"]), dict(saved["doubts"])
+        self._moved, self.new_doubts = [], {}
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -69,6 +69,11 @@ class Files(Source):
             schema = self._found_types()
         self.schema = dict(schema)
         refuse_unwritable_types(format_, self.schema)
+
+    @property
+    def origin(self) -> Hashable:
+        """The place."""
+        return self.where
 
     @property
     def where(self) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import polars as pl
@@ -42,6 +42,11 @@ class Lines(Source):
         self.host, self.port, self.schema = host, port, dict(schema)
         self.address = f"{host}:{port}"
         refuse_unwritable_types("csv", self.schema)
+
+    @property
+    def origin(self) -> Hashable:
+        """The place."""
+        return self.where
 
     @property
     def where(self) -> str:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
+from lowwater.progress.producer import ProducerPromise
 from lowwater.sources.source import AT_ONCE, Reader, Source
 from lowwater.sources.values import first_altered, read_as
 from lowwater.stream.element import Chunk
@@ -52,7 +53,8 @@ class Push(Source, Reader):
         self._rows = self._bytes = 0
         self._reader: int | None = None
         self._lock = threading.Condition()
-        self._events: deque[Chunk | tuple[str, object]] = deque()
+        self._events: deque[Chunk | ProducerPromise] = deque()
+        self._check: Callable[[ProducerPromise], object] | None = None
         self._closed = False
         self._opened = False
         self._released = False
@@ -101,25 +103,64 @@ class Push(Source, Reader):
                 " with a larger limit="
             )
 
-    def punctuate(self, attribute: str, value: object) -> None:
-        """Promise that every later row has ``attribute >= value``.
+    def punctuate(
+        self, attribute: Any, value: Any = None, *, channel: Any = None, group: Any = None
+    ) -> None:
+        """Promise that every later row, of the stream or of a part of it, has ``attribute >=
+        value``.
+
+        >>> source = lw.push({"ts": pl.Int64, "device": pl.String})
+        >>> s = lw.stream(source, time="ts", groups="device")
+        >>> run = s.window("10 seconds").group_by("device").agg(n="count(*)").run()
+        >>> source.send([{"ts": 1, "device": "a"}, {"ts": 2, "device": "b"}])
+        >>> source.punctuate("ts", 10, group="a")
+        >>> source.punctuate(20)
+        >>> source.close()
+        >>> run.await_termination()
+        True
+        >>> run.results()["device"].to_pylist()
+        ['a', 'b']
 
         ``attribute``
-            Name of a progressing column.
+            Name of a progressing column. Left out, the promise is on the main time:
+            ``punctuate(10)``.
         ``value``
             Bound on it, of the column's type.
+        ``channel``
+            The channel that the promise is about, of a stream with ``channel=``. One that is not
+            known yet is known from then on, and holds the mark of the stream. Default: None, the
+            promise is about all rows.
+        ``group``
+            The group that the promise is about, of a stream with ``groups=``: the value of its
+            column; of several columns a tuple, or a mapping of columns to values. Default: None,
+            the promise is about all rows.
         """
+        promise = ProducerPromise(self._bounds(attribute, value), channel, group)
+        if channel is not None and group is not None:
+            raise OptionError("a promise is about a channel or a group: give channel= or group=")
+        if self._check is not None:
+            self._check(promise)
+        with self._lock:
+            self._refuse_if_over()
+            self._events.append(promise)
+        self._notify()
+
+    def _bounds(self, attribute: Any, value: Any) -> tuple[tuple[str | None, object], ...]:
+        """Return the bounds of a promise by column; the column None is the main time."""
+        if value is None and not isinstance(attribute, str) and attribute is not None:
+            return ((None, attribute),)
+        if not isinstance(attribute, str):
+            raise OptionError(
+                "a promise is on a column: punctuate('ts', 10), or punctuate(10) for the main time,"
+                f" not {attribute!r}"
+            )
         if attribute not in self.schema:
             raise OptionError(unknown_name("column", attribute, self.schema))
-        have = pl.Series([value]).dtype
-        if value is None or not _fits(have, self.schema[attribute]):
+        if value is None or not _fits(pl.Series([value]).dtype, self.schema[attribute]):
             raise OptionError(
                 f"a promise on {attribute!r} is of type {self.schema[attribute]}, not {value!r}"
             )
-        with self._lock:
-            self._refuse_if_over()
-            self._events.append((attribute, value))
-        self._notify()
+        return ((attribute, value),)
 
     def _refuse_if_over(self) -> None:
         if self._closed:
@@ -210,15 +251,19 @@ class Push(Source, Reader):
         with self._lock:
             return self._rows, self._bytes
 
-    def take_promises(self) -> list[tuple[str, object]]:
+    def take_promises(self) -> list[ProducerPromise]:
         """Return the promises made after the rows read so far and before the next ones."""
-        marks = []
+        promises = []
         with self._lock:
-            while self._events and isinstance(self._events[0], tuple):
+            while self._events and isinstance(self._events[0], ProducerPromise):
                 event = self._events.popleft()
-                assert isinstance(event, tuple)
-                marks.append(event)
-        return marks
+                assert isinstance(event, ProducerPromise)
+                promises.append(event)
+        return promises
+
+    def check_promises(self, check: Callable[[ProducerPromise], object]) -> None:
+        """Set the function that raises an error if a promise has no meaning for the stream."""
+        self._check = check
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Set the function to call whenever rows or a promise are pushed."""

@@ -39,6 +39,11 @@ class Replay(Source):
         return narrow
 
     @property
+    def origin(self) -> Hashable:
+        """The table, as it was given."""
+        return id(self.table)
+
+    @property
     def rows(self) -> int:
         """The number of rows."""
         return self.table.height
@@ -59,11 +64,18 @@ class ReplayReader(Reader):
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
         self._read = slice(0, 0)
+        self._shifted = 0
+
+    @property
+    def shifted(self) -> int:
+        """The nanoseconds by which arrival times were moved."""
+        return self._shifted
 
     def begin(self, now: int, first: int) -> None:
         """Shift all arrival times so that ``first`` becomes ``now``."""
         if self._times is not None:
-            self._times = self._times + (now - first)
+            self._shifted = now - first
+            self._times = self._times + self._shifted
 
     @property
     def ended(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.progress.producer import ProducerPromise
 from lowwater.stream.element import Chunk
 
 AT_ONCE = -(2**63)
@@ -44,6 +45,12 @@ class Reader(ABC):
     def begin(self, now: int, first: int) -> None:  # noqa: B027 (optional)
         """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
 
+    @property
+    def shifted(self) -> int:
+        """The nanoseconds by which arrival times were moved so that rows are due on a real
+        clock."""
+        return 0
+
     def release(self) -> None:  # noqa: B027 (optional)
         """End the reading."""
 
@@ -52,12 +59,12 @@ class Reader(ABC):
         they were read."""
         return None
 
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return the producer's promises beside its rows since the last call.
-
-        Each is an attribute and the least value of rows to come.
-        """
+    def take_promises(self) -> list[ProducerPromise]:
+        """Return the producer's promises beside its rows since the last call."""
         return []
+
+    def check_promises(self, check: Callable[[ProducerPromise], object]) -> None:  # noqa: B027
+        """Set the function that raises an error if a promise has no meaning for the stream."""
 
     def waiting(self) -> tuple[int, int] | None:
         """Return the number of rows that came and were not read yet, and their bytes; None if no
@@ -77,6 +84,11 @@ class Source(ABC):
     """The column with the arrival times of rows; None if rows arrive when they are read."""
     live: bool = False
     """True if rows come by the wall clock, perhaps for ever."""
+
+    @property
+    def origin(self) -> Hashable:
+        """Identifies where the rows come from: sources of one origin read the same rows."""
+        return id(self)
 
     @abstractmethod
     def open(self) -> Reader:

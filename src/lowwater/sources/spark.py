@@ -5,7 +5,7 @@ No module of Spark is imported here; a DataFrame is recognised by the module of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
 
@@ -35,12 +35,13 @@ T = TypeVar("T")
 
 
 class SparkFrame(Source):
-    """A streaming DataFrame as a source."""
+    """A streaming DataFrame as a source; ``origin`` is that of the source it was made from."""
 
     live = True
 
-    def __init__(self, dataframe: Any):
+    def __init__(self, dataframe: Any, origin: Hashable = None):
         self.dataframe = dataframe
+        self._origin = id(dataframe) if origin is None else origin
         call = call_apart if is_remote(dataframe) else _call
         if not call(lambda: dataframe.isStreaming):
             raise OptionError(
@@ -49,6 +50,11 @@ class SparkFrame(Source):
             )
         fields = call(lambda: dataframe.schema).jsonValue()["fields"]
         self.schema = {each["name"]: _dtype(each["name"], each["type"]) for each in fields}
+
+    @property
+    def origin(self) -> Hashable:
+        """The place that Spark reads; a DataFrame that the user made is a place of its own."""
+        return self._origin
 
     def open(self) -> NoReturn:
         """Raise: only Spark can read a DataFrame."""
@@ -123,6 +129,11 @@ class SparkFormat(Source):
         self.format, self.path, self.options = format_, path, dict(options)
         self.schema = dict(schema)
         self.live = follow or format_ not in OF_FILES
+
+    @property
+    def origin(self) -> Hashable:
+        """The place."""
+        return self.where
 
     @property
     def where(self) -> str:

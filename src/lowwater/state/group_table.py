@@ -77,6 +77,10 @@ class GroupTable:
             places[missing] = self._append(_names(fresh), changed=True)
         return places
 
+    def add(self, names: Sequence[Hashable]) -> Numbers:
+        """Add groups that are not there, with the default numbers, and return their places."""
+        return self._append(names, changed=True)
+
     def _look_up(self, names: Sequence[Hashable]) -> Numbers:
         place = self._places.get
         return np.fromiter((place(name, UNKNOWN) for name in names), np.int64, len(names))

@@ -8,7 +8,7 @@ Invariant: a row is in the slice of its key's hash, whatever the number of slice
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import xor
 from typing import Any
@@ -98,11 +98,7 @@ class KeyedRows:
     def _slice(self, rows: Chunk) -> pl.Expr:
         if self._slices == 1:
             return pl.lit(0, dtype=pl.Int64)
-        hashes = (
-            _hashable(pl.col(name), rows.schema[name]).hash(SEED + at)
-            for at, name in enumerate(self._keys)
-        )
-        return (reduce(xor, hashes) % self._slices).cast(pl.Int64)
+        return (hash_of(rows.schema, self._keys, SEED) % self._slices).cast(pl.Int64)
 
     def snapshot(self) -> tuple[int, int]:
         """Return the number of slices and of rows."""
@@ -111,6 +107,12 @@ class KeyedRows:
     def restore(self, saved: Any) -> None:
         """Set the state to that of a snapshot."""
         self._slices, self._rows = saved
+
+
+def hash_of(schema: Mapping[str, pl.DataType], keys: Iterable[str], seed: int) -> pl.Expr:
+    """Return the hash of some key columns, which is the same in every process."""
+    hashes = (_hashable(pl.col(n), schema[n]).hash(seed + at) for at, n in enumerate(keys))
+    return reduce(xor, hashes)
 
 
 def _hashable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

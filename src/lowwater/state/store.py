@@ -37,6 +37,9 @@ class ChunkStore(Protocol):
     def get(self, key: ChunkKey) -> Chunk:
         """Read one chunk."""
 
+    def replace(self, key: ChunkKey, chunk: Chunk) -> None:
+        """Put another chunk at an address in use, under a name that was not set aside."""
+
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
 
@@ -46,6 +49,9 @@ class ChunkStore(Protocol):
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
         """Return the slices ``low <= slice < high`` that hold a chunk, in order."""
+
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of a chunk, without reading it."""
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in a slice, without reading it."""
@@ -59,6 +65,11 @@ class ChunkStore(Protocol):
     @property
     def round_trip(self) -> int:
         """Approximate nanoseconds to write a chunk out of memory and read it back."""
+
+    @property
+    def read_time(self) -> int:
+        """Nanoseconds that it lately took to read a chunk that was out of memory; 0 if it is not
+        known."""
 
 
 class MemoryStore:
@@ -82,11 +93,22 @@ class MemoryStore:
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk at the end of a slice; return its address."""
-        size = int(chunk.estimated_size())
-        self._rows += chunk.height
-        self._bytes += size
-        self._names[name] = self._names.get(name, 0) + size
-        return self._index.add(name, slice_, (chunk, size))
+        entry = (chunk, int(chunk.estimated_size()))
+        self._count(name, entry, 1)
+        return self._index.add(name, slice_, entry)
+
+    def replace(self, key: ChunkKey, chunk: Chunk) -> None:
+        """Put another chunk at an address that is in use."""
+        entry = (chunk, int(chunk.estimated_size()))
+        self._count(key.name, self._index[key], -1)
+        self._count(key.name, entry, 1)
+        self._index[key] = entry
+
+    def _count(self, name: str, entry: tuple[Chunk, int], times: int) -> None:
+        chunk, size = entry
+        self._rows += times * chunk.height
+        self._bytes += times * size
+        self._names[name] = self._names.get(name, 0) + times * size
 
     def get(self, key: ChunkKey) -> Chunk:
         """Read one chunk."""
@@ -94,10 +116,7 @@ class MemoryStore:
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
-        chunk, size = self._index.pop(key)
-        self._rows -= chunk.height
-        self._bytes -= size
-        self._names[key.name] -= size
+        self._count(key.name, self._index.pop(key), -1)
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
         """Return the addresses of the chunks in slices ``low <= slice < high``, by slice and
@@ -107,6 +126,10 @@ class MemoryStore:
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
         """Return the slices ``low <= slice < high`` that hold a chunk, in order."""
         return self._index.slices(name, low, high)
+
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of a chunk."""
+        return self._index[key][0].height
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in a slice."""
@@ -121,6 +144,11 @@ class MemoryStore:
 
     @property
     def round_trip(self) -> int:
+        """0: all chunks are in memory."""
+        return 0
+
+    @property
+    def read_time(self) -> int:
         """0: all chunks are in memory."""
         return 0
 

@@ -24,9 +24,11 @@ SEQUENCE = "__seq"
 MARK = "__mark"
 """The column of a group punctuation with the mark of each group, in ticks."""
 
-GONE = "__gone"
-"""The attribute of a group punctuation that deletes keys of an update stream; no column has this
-name. Each key ended at its mark: no later row of the key is below the mark."""
+ENDED = "__ended"
+"""The attribute of a group punctuation that reports keys of an update stream which were deleted or
+have expired; no column has this name. Rows of a key that are older than its mark end there at the
+latest. Results of it that left before are no longer current; results that leave later are of new
+rows."""
 
 BEGINNING = -(2**62)
 """The mark of an input that has promised nothing."""

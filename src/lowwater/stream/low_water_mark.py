@@ -1,7 +1,7 @@
 """The low-water mark: the mark of every input, and their minimum (OOP A.2.1).
 
-A union, a join, the channels of a source and the registers of an order-preserving merge follow the
-mark of each input, and act when the least of them moves.
+A union, a join and the registers of an order-preserving merge follow the mark of each input, and
+act when the least of them moves.
 
 Invariant: neither the mark of an input nor the minimum ever goes back. A mark below the present one
 is ignored, because a weaker promise changes nothing.

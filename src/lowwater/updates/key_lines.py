@@ -16,7 +16,7 @@ from lowwater.updates.options import Key, Updates
 PATIENCE = 4
 """A key that has waited for this many rounds of the line is served before all line cutters."""
 SLOWER = 1.5
-"""The gaps of a slow updater are at least this many times the average gap of all updates."""
+"""The gaps of a rare updater are at least this many times the average gap of all updates."""
 MANY = 64
 """Approximate number of updates over which the average gap is taken."""
 ROUNDS = 2
@@ -111,53 +111,40 @@ class Fifo(InPlace[W]):
         self._line.move_to_end(key)
 
 
-class Linecutting(KeyLine[W]):
-    """Serves slow updaters before the others, which are served in place.
+class Cutting(KeyLine[W]):
+    """Serves line cutters before the others; both are served in place among themselves.
 
-    A key is slow if all other keys could be served between two of its updates (its rate is below
-    ``1 / (cost * waiting)``) and its gaps are clearly above the average. Rates are measured, and
-    where few keys wait, a fast key would often pass for slow by the first condition alone. Slow
-    keys together may take nearly all capacity, so a key at the front of the line that has waited
-    very long goes before them.
+    The subclass decides which keys may cut.
     """
 
-    def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
-        self._cost, self._now = cost, now
+    def __init__(self, cost: Callable[[], float]):
+        self._cost = cost
         self._cutters: InPlace[W] = InPlace()
         self._line: InPlace[W] = InPlace()
-        self._usual = 0.0  # average gap between updates of a key, in nanoseconds
-        self._seen = 0  # number of gaps in the average, at most MANY
+
+    @abstractmethod
+    def _cuts(self, key: W) -> bool:
+        """Return true if a key that has just been updated may cut the line."""
 
     def arrived(self, key: W) -> None:
-        """Put a slow updater among the line cutters; any other key keeps its place."""
-        self._learn(key)
+        """Put a key that may cut among the line cutters; any other key keeps its place."""
+        cuts = self._cuts(key)
         if key in self._cutters:
             return
-        if self._slow(key):
+        if cuts:
             if key in self._line:
                 self._line.leave(key)
             self._cutters.arrived(key)
         else:
             self._line.arrived(key)
 
-    def _learn(self, key: W) -> None:
-        if key.gap is not None:
-            self._seen = min(self._seen + 1, MANY)
-            self._usual += (key.gap - self._usual) / self._seen
-
-    def _slow(self, key: W) -> bool:
-        others = len(self) + (key not in self._line)
-        return key.gap is not None and key.gap > max(self._cost() * others, SLOWER * self._usual)
+    def _waiting_with(self, key: W) -> int:
+        """Return the number of keys that wait, with a key that may not wait yet."""
+        return len(self) + (key not in self._line and key not in self._cutters)
 
     def head(self) -> W:
-        """Return the first line cutter, unless the first in line has waited too long."""
-        if not self._cutters:
-            return self._line.head()
-        if self._line:
-            head = self._line.head()
-            if self._now() - head.first > PATIENCE * self._cost() * len(self):
-                return head
-        return self._cutters.head()
+        """Return the first line cutter; without one, the first of the others."""
+        return self._cutters.head() if self._cutters else self._line.head()
 
     def leave(self, key: W) -> None:
         """Take a key out of the line."""
@@ -166,15 +153,13 @@ class Linecutting(KeyLine[W]):
         else:
             self._line.leave(key)
 
-    def saved(self) -> tuple[list[Key], list[Key], float, int]:
-        """Return the line cutters, the others, the average gap and the number of gaps in it."""
-        return self._cutters.saved(), self._line.saved(), self._usual, self._seen
+    def saved(self) -> Any:
+        """Return the line cutters and the others."""
+        return self._cutters.saved(), self._line.saved()
 
-    def restore(
-        self, saved: tuple[list[Key], list[Key], float, int], keys: Mapping[Key, W]
-    ) -> None:
+    def restore(self, saved: Any, keys: Mapping[Key, W]) -> None:
         """Set the state to that of a snapshot, with the keys it names."""
-        cutters, line, self._usual, self._seen = saved
+        cutters, line = saved
         self._cutters.restore(cutters, keys)
         self._line.restore(line, keys)
 
@@ -184,6 +169,59 @@ class Linecutting(KeyLine[W]):
     def __iter__(self) -> Iterator[W]:
         yield from self._cutters
         yield from self._line
+
+
+class Linecutting(Cutting[W]):
+    """Lets a key cut the line if its rate is below ``1 / (cost * n)``, as UpStream §5.3 has it.
+
+    ``n`` is the number of keys that wait, with the key that is updated. The rate is that of its
+    updates; before the second, none is known, and the key does not cut. Where all keys may cut, the
+    paper has the line in place, so those that cut are in place among themselves.
+    """
+
+    def _cuts(self, key: W) -> bool:
+        return key.gap is not None and key.gap > self._cost() * self._waiting_with(key)
+
+
+class RareFirst(Cutting[W]):
+    """Lets a key cut the line if it is updated rarely by two measures, and no key wait too long.
+
+    A key is rare if all other keys could be served between two of its updates, and if its gaps are
+    clearly above the average: where few keys wait, a fast key, whose rate is measured, would often
+    pass for rare by the first condition alone. The gap of a new key counts from the begin of the
+    stream, so new keys cut; and because there may always be new keys, a key at the front of the
+    line that has waited very long goes before those that cut.
+    """
+
+    def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
+        super().__init__(cost)
+        self._now = now
+        self._usual = 0.0  # average gap between updates of a key, in nanoseconds
+        self._seen = 0  # number of gaps in the average, at most MANY
+
+    def _cuts(self, key: W) -> bool:
+        if key.gap is None:
+            return False
+        self._seen = min(self._seen + 1, MANY)
+        self._usual += (key.gap - self._usual) / self._seen
+        return key.gap > max(self._cost() * self._waiting_with(key), SLOWER * self._usual)
+
+    def head(self) -> W:
+        """Return the first line cutter, unless the first in line has waited too long."""
+        if self._cutters and self._line:
+            head = self._line.head()
+            if self._now() - head.first > PATIENCE * self._cost() * len(self):
+                return head
+        return super().head()
+
+    def saved(self) -> Any:
+        """Return the line cutters, the others, the average gap and the number of gaps in it."""
+        return *super().saved(), self._usual, self._seen
+
+    def restore(self, saved: Any, keys: Mapping[Key, W]) -> None:
+        """Set the state to that of a snapshot, with the keys it names."""
+        *lines, self._usual, self._seen = saved
+        super().restore(lines, keys)
 
 
 class Lanes(KeyLine[W]):
@@ -297,6 +335,8 @@ def make_line(by: Updates, cost: Callable[[], float], now: Callable[[], int]) ->
     def make() -> KeyLine[W]:
         if by.schedule == "fifo":
             return Fifo()
-        return Linecutting(cost, now) if by.schedule == "linecutting" else InPlace()
+        if by.schedule == "linecutting":
+            return Linecutting(cost)
+        return RareFirst(cost, now) if by.schedule == "rare-first" else InPlace()
 
     return Weighted(make, now) if by.weights else make()

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
+from lowwater.stream.element import END_OF_TIME, ENDED, MARK, Element, GroupPunctuation
 from lowwater.updates.key_lines import KeyLine
 from lowwater.updates.keys import Entry, KeyCell, key_bytes
 from lowwater.updates.options import Key, Updates
@@ -64,13 +64,16 @@ class LeastTimes:
 C = TypeVar("C", bound=KeyCell)
 
 
-def deletions(
+def report_of(
     ended: Sequence[tuple[Key, int]], names: Sequence[str], schema: Mapping[str, pl.DataType]
-) -> GroupPunctuation:
-    """Return the punctuation that reports deleted keys, each with its end in ticks."""
+) -> list[Element]:
+    """Return the punctuation that reports keys that have ended, each with its end in ticks; nothing
+    for no key."""
+    if not ended:
+        return []
     columns = {name: schema[name] for name in names} | {MARK: pl.Int64()}
     rows = [(*key, end) for key, end in ended]
-    return GroupPunctuation(GONE, pl.DataFrame(rows, columns, orient="row"))
+    return [GroupPunctuation(ENDED, pl.DataFrame(rows, columns, orient="row"))]
 
 
 class KeyExpiry(Generic[C]):
@@ -141,6 +144,8 @@ class KeyQueue(Generic[C]):
     ):
         self._make, self._cell_bytes = make, cell_bytes
         self._weights, self._other_weight = dict(by.weights), by.other_weight
+        self._new_keys_wait = by.schedule == "linecutting"
+        self._targets, self._other_target = dict(by.targets), by.other_target
         self.cells: dict[Key, C] = {}
         self.line = line
         self.least = LeastTimes(attributes)
@@ -151,7 +156,8 @@ class KeyQueue(Generic[C]):
         self._key_bytes = 0
         self.expired = self.deleted = 0
         """Number of keys forgotten because of their age, and because a row deleted them."""
-        self._past = [0, 0]  # updates and results of forgotten keys
+        self._past = [0, 0, 0]
+        """Updates and results of forgotten keys, and the number of those that missed targets."""
 
     def find(self, key: Key) -> C:
         """Return the cell of a key; make one if it has none."""
@@ -161,6 +167,7 @@ class KeyQueue(Generic[C]):
             cell = self.cells[key] = self._make(key, weight, self._met)
             self._met += 1
             self._key_bytes += key_bytes(key)
+            cell.account.target = self._targets.get(key, self._other_target)
         return cell
 
     def remove(self, cell: C) -> bool:
@@ -174,12 +181,20 @@ class KeyQueue(Generic[C]):
         self._key_bytes -= key_bytes(cell.key)
         self._past[0] += cell.account.updates
         self._past[1] += cell.account.delivered
+        self._past[2] += cell.account.missed
         return True
 
     def begin(self, arrival: int) -> None:
         """Set ``begun`` at the first call; ``arrival`` is that of a row, in clock nanoseconds."""
         if self.begun is None:
             self.begun = arrival
+
+    def gap_start(self, first: int) -> int:
+        """Return the clock time from which the gap before the first update of a key counts.
+
+        ``first`` is the arrival of that update; the gap does not count if it is returned.
+        """
+        return first if self.begun is None or self._new_keys_wait else self.begun
 
     @property
     def bytes(self) -> int:
@@ -191,10 +206,15 @@ class KeyQueue(Generic[C]):
         cells = list(self.cells.values())  # a copy: metrics are read in another thread
         return {cell.key: (cell.account, cell.weight) for cell in cells}
 
+    @property
+    def missed(self) -> int:
+        """Number of forgotten keys that missed their targets."""
+        return self._past[2]
+
     def totals(self) -> tuple[int, int]:
         """Return the number of updates and of results shown, also of forgotten keys."""
         accounts = [account for account, _ in self.accounts().values()]
-        updates, delivered = self._past
+        updates, delivered, _ = self._past
         return (
             updates + sum(each.updates for each in accounts),
             delivered + sum(each.delivered for each in accounts),
@@ -213,7 +233,10 @@ class KeyQueue(Generic[C]):
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         for each in saved["cells"]:
-            self.find(each["key"]).restore(each)
+            cell = self.find(each["key"])
+            target = cell.account.target
+            cell.restore(each)
+            cell.account.target = target
         self.begun, self._met, self._past = saved["begun"], saved["met"], list(saved["past"])
         self.expired, self.deleted = saved["forgotten"]
         self.expiry.refill(self.cells.values())

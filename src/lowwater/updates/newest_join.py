@@ -28,7 +28,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
-    GONE,
+    ENDED,
     MARK,
     Chunk,
     Element,
@@ -43,6 +43,8 @@ ALL = "__all"
 BEFORE = "_before"
 SINCE, UNTIL = ("__since0", "__since1"), ("__until0", "__until1")
 """The columns of the ticks from which, and until which, a row of a side can have a partner."""
+OVER = ("__over0", "__over1")
+"""The columns that are true for the kept rows of a side whose keys have ended."""
 MANY = 64
 """Rows that have ended are dropped when there are more than this and twice those left before."""
 
@@ -127,7 +129,8 @@ class NewestShape:
         return rows.sort(_names(self.stamps[side]), maintain_order=True)
 
     def _life(self, side: int) -> list[pl.Expr]:
-        """Return columns with the ticks between which a row can have a partner, where rows end."""
+        """Return columns with the ticks between which a row can have a partner and whether its key
+        has ended, where rows end."""
         if not self.ends:
             return []
         ticks = [pl.col(name).to_physical() for name in self.stamps[side]]
@@ -137,7 +140,8 @@ class NewestShape:
             if life is not None
         ]
         until = pl.min_horizontal(ends) if ends else pl.lit(END_OF_TIME, dtype=pl.Int64)
-        return [pl.max_horizontal(ticks).alias(SINCE[side]), until.alias(UNTIL[side])]
+        since = pl.max_horizontal(ticks).alias(SINCE[side])
+        return [since, until.alias(UNTIL[side]), pl.lit(value=False).alias(OVER[side])]
 
     def pairs(self, left: Chunk, right: Chunk, port: int) -> Chunk:
         """Return the results from rows of both sides, in the order of those of ``port``."""
@@ -186,7 +190,23 @@ class NewestJoin(Kernel):
         self.comparisons += rows.height
         rows = rows.drop(_names(shape.stamps[port]))
         pairs = shape.pairs(*((rows, others) if port == 0 else (others, rows)), port)
-        return [pairs] if pairs.height else []
+        return [pairs, *self._over(port, others, newest)] if pairs.height else []
+
+    def _over(self, port: int, others: Chunk, newest: Chunk) -> list[Element]:
+        """Return the report of the results that left with rows of ended keys of the other side."""
+        names = self._shape.names(port)
+        if not self._shape.ends or not others[OVER[1 - port]].any():
+            return []
+        over = others.filter(pl.col(OVER[1 - port]))
+        theirs = self._shape.names(1 - port)
+        both = over.join(newest, left_on=theirs, right_on=names, coalesce=False)
+        ends = pl.max_horizontal(UNTIL[1 - port], pl.col(SINCE[port]) + 1).alias(MARK)
+        return [self._reported(both.select(*names, ends))]
+
+    def _reported(self, ends: Chunk) -> GroupPunctuation:
+        """Return the report of keys of results; they are in the first columns."""
+        ends.columns = [*self._shape.names(0), MARK]
+        return GroupPunctuation(ENDED, ends.select(*self._shape.keys[0], MARK))
 
     def _others(self, side: int, keys: Chunk) -> Chunk | None:
         """Return the rows kept of a side, for keys of the other."""
@@ -229,35 +249,41 @@ class NewestJoin(Kernel):
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """End the rows of deleted keys, and report the keys of results that end with them."""
+        """End the rows of keys that have ended, and report the keys of results that end with them.
+
+        A result ends when one of its rows does, and not before the newer of both.
+        """
         shape = self._shape
-        names = shape.names(port)
-        if promise.attribute != GONE or not shape.ends:
+        if promise.attribute != ENDED:
             return []
         new = {name: shape.right_names[name] if port else name for name in promise.keys}
-        marks = promise.marks.rename(new)
-        if set(new.values()) != set(names):
+        if set(new.values()) != set(shape.keys[port]):
             return []
-        held = self._rows[port].look_up(marks.select(names))
-        if held is None:
-            return []
-        newest = pl.col(_name(0)).to_physical()
-        dead = held.join(marks, on=names, how="inner").filter(newest < pl.col(MARK))
-        if not dead.height:
-            return []
-        keys = dead.select(names)
-        end = pl.min_horizontal(UNTIL[port], MARK).alias(UNTIL[port])
-        self._rows[port].replace(keys, dead.with_columns(end).select(held.columns))
-        keys.columns = shape.names(0)
-        ends = keys.with_columns(dead.select((newest + 1).alias(MARK)).to_series())
-        theirs = keys.clone()
-        theirs.columns = shape.names(1 - port)
-        others = self._rows[1 - port].look_up(theirs)
-        if others is not None:  # a result is as new as the newer of both rows
-            met = others.select(*shape.names(1 - port), (newest + 1).alias(MARK))
-            met.columns = ends.columns
-            ends = pl.concat([ends, met]).group_by(shape.names(0), maintain_order=True).max()
-        return [GroupPunctuation(GONE, ends)]
+        if not new:
+            return self._report(port, promise.marks.with_columns(pl.lit(0).alias(ALL + str(port))))
+        return self._report(port, promise.marks.rename(new))
+
+    def _report(self, port: int, marks: Chunk) -> list[Element]:
+        """End the rows of a side by the marks of their keys; return the report of the results."""
+        shape = self._shape
+        names = shape.names(port)
+        ends = marks.select(*names, MARK)
+        held = self._rows[port].look_up(marks.select(names)) if shape.ends else None
+        if held is not None:
+            newest = pl.col(_name(0)).to_physical()
+            dead = held.join(marks, on=names, how="inner").filter(newest < pl.col(MARK))
+            end = pl.min_horizontal(UNTIL[port], MARK).alias(UNTIL[port])
+            over = pl.lit(value=True).alias(OVER[port])
+            dead = dead.with_columns(end, over).select(held.columns)
+            self._rows[port].replace(dead.select(names), dead)
+            keys = dead.select(names)
+            keys.columns = shape.names(1 - port)
+            others = self._rows[1 - port].look_up(keys) if keys.height else None
+            if others is not None:  # a result is as new as the newer of both rows
+                met = others.select(*shape.names(1 - port), (newest + 1).alias(MARK))
+                met.columns = ends.columns
+                ends = pl.concat([ends, met]).group_by(names, maintain_order=True).max()
+        return [self._reported(ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request nothing: no mark of an input leads to linear punctuation."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lowwater.errors import OptionError, Term
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 
-Schedule = Literal["in-place", "fifo", "linecutting", "auto", "append", "shedding"]
+Schedule = Literal["in-place", "fifo", "linecutting", "rare-first", "auto", "append", "shedding"]
 SCHEDULES: tuple[Schedule, ...] = (
-    *("in-place", "fifo", "linecutting", "auto"),
+    *("in-place", "fifo", "linecutting", "rare-first", "auto"),
     *("append", "shedding"),
 )
 PLAIN: tuple[Schedule, ...] = ("append", "shedding")
@@ -24,6 +24,7 @@ PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
+FreshWithin = Duration | Mapping[Hashable, Duration]
 
 UPDATE_KEY = Term("update_key=", "UPDATE KEY")
 SCHEDULE = Term("schedule=", "SCHEDULE")
@@ -33,9 +34,10 @@ COMPLETE_WITHIN = Term("complete_within=", "COMPLETE WITHIN")
 UPDATE_WINDOWS = Term("windows=", "WINDOWS")
 EXPIRE = Term("expire=", "EXPIRE")
 DELETE_WHEN = Term("delete_when=", "DELETE WHEN")
+FRESH_WITHIN = Term("fresh_within=", "FRESH WITHIN")
 OPTIONS = (
     *(UPDATE_KEY, SCHEDULE, WEIGHTS, BUDGET, COMPLETE_WITHIN, UPDATE_WINDOWS, EXPIRE),
-    DELETE_WHEN,
+    *(DELETE_WHEN, FRESH_WITHIN),
 )
 """The options of an update stream, and the clauses for them."""
 
@@ -77,8 +79,9 @@ class Updates:
     the one before."""
     schedule: Schedule = "in-place"
     """The key served next: the one that has waited longest (in-place), the one whose newest row has
-    waited longest (fifo), slow updaters before others (linecutting), the one whose service is worth
-    most (auto). Two baselines serve rows instead of keys: all rows in the order of arrival
+    waited longest (fifo), keys that are slow by the paper's inequality before others (linecutting),
+    keys that are rarely updated before others (rare-first), the one whose service is worth most
+    (auto). Two baselines serve rows instead of keys: all rows in the order of arrival
     (append), or the same with some rows dropped at random (shedding)."""
     weights: tuple[tuple[Key, float], ...] = ()
     """Weights of the staleness of single keys."""
@@ -100,6 +103,15 @@ class Updates:
     deletion: Deletion | None = None
     """The compiled condition, over the columns of the rows it is applied to; None until it is
     checked."""
+    targets: tuple[tuple[Key, int], ...] = ()
+    """The staleness in nanoseconds that is asked for of single keys."""
+    other_target: int | None = None
+    """The staleness that is asked for of every other key; None for any."""
+
+    @property
+    def has_targets(self) -> bool:
+        """True if some staleness is asked for."""
+        return bool(self.targets) or self.other_target is not None
 
     @property
     def forgets(self) -> bool:
@@ -117,6 +129,10 @@ class Updates:
             parts.append(f"keys expire after {spell(self.expire)}")
         if self.delete_when is not None:
             parts.append(f"deleted when {self.delete_when}")
+        if self.other_target is not None:
+            parts.append(f"fresh within {spell(self.other_target)}")
+        if self.targets:
+            parts.append(f"{len(self.targets)} keys with targets of staleness")
         return ", ".join(parts)
 
 
@@ -129,6 +145,7 @@ def updates_of(
     windows: Windows | None = None,
     expire: Duration | None = None,
     delete_when: str | None = None,
+    fresh_within: FreshWithin | None = None,
 ) -> Updates:
     """Return the checked options from those that a user gives."""
     columns = (key,) if isinstance(key, str) else tuple(key)
@@ -160,6 +177,7 @@ def updates_of(
             f" \"status = 'closed'\" for example, not {delete_when!r}",
         )
     counted, others = _weights(weights or {}, len(columns))
+    targets, other_target = _targets(fresh_within, len(columns))
     return Updates(
         columns,
         chosen,
@@ -170,7 +188,35 @@ def updates_of(
         windows=windows or "lazy",
         expire=_above_zero(expire, EXPIRE),
         delete_when=delete_when,
+        targets=targets,
+        other_target=other_target,
     )
+
+
+def _targets(
+    given: FreshWithin | None, columns: int
+) -> tuple[tuple[tuple[Key, int], ...], int | None]:
+    """Return the targets of single keys, and that of all other keys, in nanoseconds."""
+    if given is None:
+        return (), None
+    if not isinstance(given, Mapping):
+        return (), _positive(given, FRESH_WITHIN)
+    if not given:
+        raise OptionError(
+            FRESH_WITHIN,
+            " names no key; give one length of time for all keys, or some for single keys,"
+            " {'GOOG': '1 second'}",
+        )
+    found: dict[Key, int] = {}
+    for name, length in given.items():
+        key = name if isinstance(name, tuple) else (name,)
+        if len(key) != columns:
+            raise OptionError(FRESH_WITHIN, f": {name!r} names no key of {columns} column(s)")
+        try:
+            found[key] = _positive(length, f"{FRESH_WITHIN}: the target of {name!r}")
+        except OptionError as error:
+            raise OptionError(*error.parts, about=FRESH_WITHIN) from None
+    return tuple(found.items()), None
 
 
 def _above_zero(length: Duration | None, what: Term) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,10 +24,12 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
 from lowwater.stream.time_domain import TimeDomain, clock_times
+from lowwater.updates.freshness import Freshness
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.options import Updates
+from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.staleness import Account, Staleness, staleness_of
+from lowwater.updates.targets import KEYS_BEYOND, KEYS_MISSED, freshness_of
 
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
@@ -121,6 +123,8 @@ class QueueKernel(Kernel):
         """Number of rows in the last portion."""
         self._in_work: list[Account] = []
         """The account of each result that the last portion completes."""
+        self._warned = self._to_warn = False
+        """True if a key was seen to miss its target."""
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
         """Return the arrivals of rows in clock nanoseconds: those in the column of arrival times,
@@ -168,7 +172,30 @@ class QueueKernel(Kernel):
         self._pace.learn(self._left, nanoseconds)
         for account in self._in_work:
             account.shown(now)
+        if not self._warned and any(account.missed for account in self._in_work):
+            self._warned, self._to_warn = True, not self.host.in_batches
         self._in_work, self._left = [], 0
+
+    def notes(self) -> Sequence[str]:
+        """Return, once, a warning of keys that missed their targets; in batches the driver warns,
+        which sees all buckets."""
+        found = list(super().notes())
+        if self._to_warn:
+            self._to_warn = False
+            found.append(self._freshness().warning())
+        return found
+
+    def _freshness(self) -> Freshness:
+        keys = self._keys_of_queue
+        accounts = ((key, account) for key, (account, _) in keys.accounts().items())
+        return freshness_of(accounts, keys.missed, self._now())
+
+    def _readings_of_targets(self) -> Readings:
+        """Return how many keys are, and were, staler than asked for, where something is."""
+        if not self._by.has_targets:
+            return Readings()
+        found = self._freshness()
+        return Readings({KEYS_BEYOND: found.beyond, KEYS_MISSED: found.missed})
 
     def _portion(self) -> int:
         if self.host.in_batches:
@@ -193,30 +220,53 @@ class QueueKernel(Kernel):
         return self._pace.cost / SECOND if self._pace.cost else None
 
     def _forgotten(self) -> Readings:
-        """Return how many keys were forgotten, where keys end."""
+        """Return how many keys were forgotten, where keys end, and how many missed targets."""
+        found = self._readings_of_targets()
         if not self._by.forgets:
-            return Readings()
+            return found
         keys = self._keys_of_queue
-        return Readings({EXPIRED: keys.expired, DELETED: keys.deleted})
+        return found | {EXPIRED: keys.expired, DELETED: keys.deleted}
 
     @property
     @abstractmethod
     def _keys_of_queue(self) -> KeyQueue[Any]:
         """The keys of the queue."""
 
+    def pending(self, key: Key | None = None, *, delivered: bool = False) -> dict[Key, int]:
+        """Return the keys whose results do not show all updates, or one of them, each with the
+        arrival of the oldest update that they do not show, in clock nanoseconds.
+
+        With ``delivered`` the results of the portion that is worked on count as shown.
+        """
+        cells = self._keys_of_queue.cells
+        some = list(cells.values()) if key is None else [cells[key]] if key in cells else []
+        shown = {id(account) for account in self._in_work} if delivered else set()
+        found: dict[Key, int] = {}
+        for cell in some:
+            account = cell.account
+            oldest = account.unseen if id(account) in shown else account.application.oldest
+            if oldest is not None:
+                found[cell.key] = oldest
+        return found
+
     def staleness(self) -> Staleness:
         """Return the staleness of the results, on average and now."""
         now = self._now()
         keys = self._keys_of_queue
         begun = now if keys.begun is None else keys.begun
-        return staleness_of(keys.accounts(), begun, now, by_life=self._by.forgets)
+        found = staleness_of(keys.accounts(), begun, now, by_life=self._by.forgets)
+        return replace(found, freshness=self._freshness()) if self._by.has_targets else found
 
     def snapshot(self) -> dict[str, Any]:
         """Return the snapshot."""
-        return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
+        return super().snapshot() | {
+            "pace": self._pace.saved(),
+            "ending": self._ending,
+            "warned": self._warned,
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         super().restore(saved)
         self._pace.restore(saved["pace"])
-        self._ending = saved["ending"]
+        self._ending, self._warned = saved["ending"], saved["warned"]

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import Chunk
+from lowwater.stream.element import END_OF_TIME, Chunk
 from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
@@ -67,17 +67,13 @@ class RowQueue:
         line: KeyLine[KeyCell] = make_line(by, lambda: pace.cost, now)
         self.keys = KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
         self._all: deque[WaitingRow] = deque()
+        self._left: dict[KeyCell, None] = {}
+        """Keys of which a row has left, where keys end."""
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """True while every row is worked on and none is replaced."""
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self.load = Load(pace, least=by.complete_within or 0)
-
-    @property
-    def begun(self) -> int:
-        """Arrival of the first row, in clock nanoseconds."""
-        assert self.keys.begun is not None
-        return self.keys.begun
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -100,14 +96,19 @@ class RowQueue:
             self.keys.expiry.set_end(cell, int(came.ticks[0][at]), gone)
 
     def forget(self, mark: int) -> list[tuple[Key, int]]:
-        """Forget the keys that end by a mark and do not wait; return the deleted ones and their
-        ends."""
-        deleted: list[tuple[Key, int]] = []
-        for cell in self.keys.expiry.ended(mark):
+        """Forget the keys that end by a mark and do not wait; return the expired ones and their
+        ends. Deleted ones were reported when the row that deletes them left."""
+        over = self.keys.expiry.ended(mark)
+        for cell in over:
             self.keys.remove(cell)
-            if cell.deleted:
-                deleted.append((cell.key, cell.end))
-        return deleted
+        return [(cell.key, cell.end) for cell in over if not cell.deleted]
+
+    def take_ended(self, mark: int) -> list[tuple[Key, int]]:
+        """Return the keys whose last row has left since the last call, with their ends: a row that
+        deletes its key, or one of a key that ends by a mark."""
+        cells, self._left = self._left, {}
+        over = [cell for cell in cells if not cell.busy and (cell.deleted or cell.end <= mark)]
+        return [(cell.key, cell.end) for cell in over]
 
     @property
     def bytes(self) -> int:
@@ -124,7 +125,7 @@ class RowQueue:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            cell.measure_gaps(when, when, 1, self.begun)
+            cell.measure_gaps(when, when, 1, self.keys.gap_start(when))
             cell.account.arrived(when, replaced=False)
             self._note_newest(cell, came, at)
             if self._by.schedule == "shedding" and self.load.drops_next(self.load.value(when)):
@@ -175,7 +176,7 @@ class RowQueue:
                 self.outdated += count
                 continue
             begun, ended = int(came.when[first]), int(came.when[last])
-            cell.measure_gaps(begun, ended, count, self.begun)
+            cell.measure_gaps(begun, ended, count, self.keys.gap_start(begun))
             cell.account.arrived(begun, count)
             self.given_up += count - 1
             if cell.entries:
@@ -313,6 +314,8 @@ class RowQueue:
             entry.cell.newest = entry.ticks[0]
             if not entry.cell.entries:
                 self.keys.expiry.watch(entry.cell)
+                if entry.cell.end < END_OF_TIME:
+                    self._left[entry.cell] = None
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
@@ -355,6 +358,8 @@ class RowQueue:
                 continue
             cell.newest = tick
             self._note_newest(cell, came, at)
+            if cell.end < END_OF_TIME:
+                self._left[cell] = None
             cell.account.updates += 1
             cell.account.delivered += 1
             kept.append(at)

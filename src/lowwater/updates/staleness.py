@@ -17,9 +17,10 @@ from typing import Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
+from lowwater.updates.freshness import Freshness
 
 SavedReference = tuple[int | None, int, float]
-SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int, int | None]
+SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int, int | None, int]
 
 
 class Reference:
@@ -73,7 +74,9 @@ class Account:
     worked on, only the first where rows replace each other, because the newest shows them all.
     """
 
-    __slots__ = ("application", "begun", "behind", "delivered", "queue", "updates")
+    __slots__ = (
+        *("application", "begun", "behind", "delivered", "longest", "queue", "target", "updates"),
+    )
 
     def __init__(self) -> None:
         self.application, self.queue = Reference(), Reference()
@@ -82,6 +85,10 @@ class Account:
         """Arrival of the first update; None before it."""
         self.updates = 0
         self.delivered = 0
+        self.longest = 0
+        """The greatest application staleness at which a result was shown, in nanoseconds."""
+        self.target: int | None = None
+        """The staleness that is asked for, in nanoseconds; None for any. It is not saved."""
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
         """Count updates, the first of which arrived at ``arrival``.
@@ -114,12 +121,23 @@ class Account:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
             del self.behind[0]
-        self.queue.move(self.behind[0] if self.behind else None, now)
+        self.queue.move(self.unseen, now)
 
     def shown(self, now: int) -> None:
         """Count a result that shows all updates taken so far."""
         self.delivered += 1
-        self.application.move(self.behind[0] if self.behind else None, now)
+        self.longest = max(self.longest, self.application.age(now))
+        self.application.move(self.unseen, now)
+
+    @property
+    def missed(self) -> bool:
+        """True if a result was shown after a staleness above the target."""
+        return self.target is not None and self.longest > self.target
+
+    @property
+    def unseen(self) -> int | None:
+        """Arrival of the oldest update that was not taken; None if all were."""
+        return self.behind[0] if self.behind else None
 
     def areas(self, now: int) -> tuple[float, float]:
         """Return the integrals of application and queue staleness, in seconds squared."""
@@ -139,13 +157,15 @@ class Account:
     def saved(self) -> SavedAccount:
         """Return the snapshot."""
         both = self.application.saved(), self.queue.saved()
-        return *both, tuple(self.behind), self.updates, self.delivered, self.begun
+        return *both, tuple(self.behind), self.updates, self.delivered, self.begun, self.longest
 
     @classmethod
     def restored(cls, saved: SavedAccount) -> Account:
         """Return the account of a snapshot."""
         account = cls()
-        application, queue, behind, account.updates, account.delivered, account.begun = saved
+        application, queue, behind, updates, delivered, begun, longest = saved
+        account.updates, account.delivered = updates, delivered
+        account.begun, account.longest = begun, longest
         account.application, account.queue = Reference(*application), Reference(*queue)
         account.behind = list(behind)
         return account
@@ -180,12 +200,15 @@ class Staleness:
     """Sum of the weights of all keys."""
     by_key: Mapping[tuple[object, ...], KeyStaleness]
     """The keys, the stalest first, at most ``MANY_KEYS`` of them."""
+    freshness: Freshness | None = None
+    """Which keys were staler than their targets; None if no target is given."""
 
     @classmethod
     def of(cls, parts: Sequence[Staleness]) -> Staleness:
         """Return the staleness of all keys from that of disjoint parts of them."""
         keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
         keyed = {key: each for part in parts for key, each in part.by_key.items()}
+        fresh = [each.freshness for each in parts if each.freshness is not None]
         worst = nlargest(MANY_KEYS, keyed, key=lambda key: keyed[key].application)
         return cls(
             sum(each.application * each.keys for each in parts) / max(keys, 1),
@@ -194,6 +217,7 @@ class Staleness:
             keys,
             weight,
             {key: keyed[key] for key in worst},
+            Freshness.of(fresh) if fresh else None,
         )
 
 

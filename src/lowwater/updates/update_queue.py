@@ -18,10 +18,16 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import spell
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    Chunk,
+    Element,
+    Punctuation,
+)
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.key_queue import KeyQueue, deletions
+from lowwater.updates.key_queue import KeyQueue, report_of
 from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Updates
 from lowwater.updates.queue_kernel import (
@@ -50,6 +56,8 @@ class UpdateQueue(QueueKernel):
         self._queue = RowQueue(by, rows, self._pace, host.now)
         self._marks = {name: LowWaterMark(range(rows.ports)) for name in self._domains}
         self._emitted = dict.fromkeys(self._domains, BEGINNING)
+        self._reached = BEGINNING
+        """The last mark by which keys were forgotten; the end of the inputs is none."""
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -60,7 +68,7 @@ class UpdateQueue(QueueKernel):
         gone = None if deletion is None else deletion.of(chunk)
         came = ArrivedRows(port, chunk, ticks, self._arrivals(chunk), gone)
         if not self.host.hurried:
-            return [self._queue.pass_through(came)]
+            return [self._queue.pass_through(came), *self._ended()]
         self._queue.enqueue(came)
         return []
 
@@ -80,12 +88,17 @@ class UpdateQueue(QueueKernel):
         return [*self._promises(), *self._forget()]
 
     def _forget(self) -> list[Element]:
-        """Forget keys that have ended and return the punctuation that reports the deleted ones."""
+        """Forget keys that have ended and return the punctuation that reports the expired ones."""
         mark = self._marks[self._time].value
         if not BEGINNING < mark < END_OF_TIME:
             return []
-        deleted = self._queue.forget(mark)
-        return [deletions(deleted, self._by.key, self._schema)] if deleted and self._by.key else []
+        self._reached = mark
+        return report_of(self._queue.forget(mark), self._by.key, self._schema)
+
+    def _ended(self) -> list[Element]:
+        """Return the punctuation that reports keys that ended with rows that left just now."""
+        ended = self._queue.take_ended(self._reached)
+        return report_of(ended, self._by.key, self._schema)
 
     def _promises(self) -> list[Element]:
         least = self._queue.least()
@@ -123,7 +136,7 @@ class UpdateQueue(QueueKernel):
         forgotten = self._forget()  # those whose last update was in the previous portion
         left, self._in_work = self._queue.dequeue(rows, now)
         self._left = left.height
-        return [*forgotten, left, *self._promises()]
+        return [*forgotten, left, *self._ended(), *self._promises()]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
         """Count the rows of the portion as shown; work on all rows again if there is time."""
@@ -194,6 +207,7 @@ class UpdateQueue(QueueKernel):
             "queue": self._queue.save(self.store),
             "marks": {name: (each.marks(), each.value) for name, each in self._marks.items()},
             "emitted": self._emitted,
+            "reached": self._reached,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -202,4 +216,4 @@ class UpdateQueue(QueueKernel):
         self._queue.restore(self.store, saved["queue"])
         for name, state in saved["marks"].items():
             self._marks[name].restore(*state)
-        self._emitted = dict(saved["emitted"])
+        self._emitted, self._reached = dict(saved["emitted"]), saved["reached"]

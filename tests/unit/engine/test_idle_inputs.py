@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import polars as pl
@@ -35,6 +36,29 @@ def test_an_input_that_never_speaks_blocks_until_it_ends() -> None:
     assert metrics.latency.longest == 0  # a log without rows ends at once
     metrics = merged(BUSY, [500]).metrics()
     assert metrics.latency.longest == 500 * SECOND
+
+
+def test_an_input_that_never_speaks_is_bounded_by_the_clock() -> None:
+    for idle in (lw.on_demand(behind_clock="3 s"), lw.heartbeat("1 s", behind_clock="3 s")):
+        metrics = merged(BUSY, [500], idle=idle).metrics()
+        assert metrics.latency.longest == 3 * SECOND
+        assert metrics.late_rows == 0
+
+
+def test_on_a_real_clock_a_log_is_bounded_by_its_own_arrival_times() -> None:
+    # The log is of 1970, and the clock is not.
+    times = [each / 20 for each in range(10)]
+    busy, silent = (pl.DataFrame({"at": each, "ts": each}) for each in (times, [0.0, 3_000.0]))
+    streams = [
+        lw.stream(lw.replay(table, "at"), name=name, time="ts", idle=lw.on_demand(behind_clock=0))
+        for name, table in (("busy", busy), ("silent", silent.tail(1)))
+    ]
+    run = streams[0].union(streams[1]).order_by().run(clock="wall", plan="in-order")
+    while run.metrics().rows_out < len(times) - 1:
+        time.sleep(0.01)
+    run.stop()
+    run.await_termination()
+    assert run.metrics().late_rows == 0
 
 
 def test_on_demand_external_stamps_are_last_time_plus_silence_minus_skew() -> None:

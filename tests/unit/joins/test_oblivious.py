@@ -16,6 +16,8 @@ from lowwater.joins.oblivious.disorder import LIMIT, START, DisorderEstimate, Ru
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, ReliefChooser, joined
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.oblivious.read_ahead import FIRST, ReadAhead, rows_ahead
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
 from lowwater.operators.kernel import Host
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.element import BEGINNING, Punctuation
@@ -66,6 +68,28 @@ def test_results_of_a_join_are_bounded() -> None:
 def test_options_say_what_is_right(given: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         Oblivious(**given)
+
+
+def test_read_ahead_covers_what_is_due_at_once_and_while_a_page_is_read() -> None:
+    assert rows_ahead(burst=300, rate=1_000, read=10_000_000, most=None) == 300
+    assert rows_ahead(burst=3, rate=1_000, read=10_000_000, most=None) == 10
+    assert rows_ahead(burst=300, rate=1_000, read=10_000_000, most=40) == 40
+    assert rows_ahead(burst=300, rate=1_000, read=0, most=None) == FIRST  # no page was read yet
+    assert ReadAhead.of("1 kB").fixed(row_bytes=16) == 62
+    assert ReadAhead.of(7).fixed(row_bytes=16) == 7
+    assert ReadAhead.of("auto").fixed(16) is ReadAhead.of(None).fixed(16) is None
+
+
+@pytest.mark.parametrize("given", [-1, 1.5, True, "many", "0 B"])
+def test_a_read_ahead_that_is_none_is_refused(given: Any) -> None:
+    with pytest.raises(OptionError, match="read_ahead="):
+        ReadAhead.of(given)
+
+
+@pytest.mark.parametrize("strategy", ["plain", "msf"])
+def test_a_read_ahead_needs_a_strategy_that_uses_the_disk(strategy: str) -> None:
+    with pytest.raises(OptionError, match="about rows on disk"):
+        Join(strategy=strategy, read_ahead=100)
 
 
 # ---- gauge ---------------------------------------------------------------------------------
@@ -328,6 +352,52 @@ def test_rows_far_ahead_wait_on_disk_and_the_files_go(tmp_path: Any) -> None:
     assert join.store.disk_rows == join.store.disk_bytes == join.store.rows == 0
     join.store.close()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [0, 100, 256, 1_000])
+def test_as_many_rows_as_given_are_read_before_they_are_due(rows: int, tmp_path: Any) -> None:
+    join = Join(tmp_path, strategy="dbf", read_ahead=rows)
+    join.push(1, list(range(300)))
+    for key in range(0, 4_000, 100):
+        join.push(0, list(range(key, key + 100)))
+    early = 0
+    for key in range(300, 2_000, 50):
+        join.push(1, list(range(key, key + 50)))
+        above = join.kernel._stored.values(0) > join.kernel._bounds.reached
+        early = max(early, int(above.sum()))
+        assert int(above.sum()) >= rows or join.about["rows on disk[0]"] == 0
+        assert join.about["read ahead[0]"] == rows
+    page = 2 * PAGE_ROWS  # the longest; one is due in part, one is more than was missing
+    assert early < rows + 2 * page
+    waited = join.about["pages waited for[0]"]
+    assert waited > 0 if rows == 0 else waited == 0
+    assert join.about["page read time"] > 0
+
+
+def test_auto_reads_ahead_as_many_rows_as_become_due_at_once(tmp_path: Any) -> None:
+    join = Join(tmp_path, strategy="dbf")
+    join.push(1, list(range(300)))
+    for key in range(0, 20_000, 500):
+        join.push(0, list(range(key, key + 500)))
+    for key in range(300, 9_000, 700):
+        join.push(1, list(range(key, key + 700)))
+    assert 700 <= join.about["read ahead[0]"] <= 1_400
+    waited = join.about["pages waited for[0]"]
+    for key in range(9_400, 14_000, 700):
+        join.push(1, list(range(key, key + 700)))
+    assert join.about["pages waited for[0]"] == waited
+
+
+def test_rows_read_ahead_take_a_part_of_the_cap_at_most() -> None:
+    join = Join(memory=8_000, strategy="dbf", read_ahead=10_000)
+    for key in range(0, 3_000, 100):
+        join.push(0, list(range(key, key + 100)))
+        assert join.store.bytes <= 8_000
+    for key in range(0, 3_000, 100):
+        join.push(1, list(range(key, key + 100)))
+        assert join.store.bytes <= 8_000
+    assert join.results == 3_000
+    assert join.about["read ahead[0]"] <= 8_000 / 16 / 2 / 16
 
 
 def test_rows_are_not_put_on_disk_for_a_moment(tmp_path: Any) -> None:

@@ -61,6 +61,9 @@ def test_the_producers_own_marks_may_be_named_before_or_after_the_time():
         ("HEARTBEAT EVERY 2 SECONDS", lw.heartbeat("2 s")),
         ("HEARTBEAT EVERY 2 SECONDS WITHIN 1 SECOND", lw.heartbeat("2 s", "1 s")),
         ("IDLE HEARTBEAT EVERY 2", lw.heartbeat("2 s")),
+        ("IDLE ON DEMAND BEHIND CLOCK 30 SECONDS", lw.on_demand(behind_clock="30 s")),
+        ("IDLE ON DEMAND BEHIND CLOCK 1 MINUTE WITHIN 1 s", lw.on_demand("1 s", "1 minute")),
+        ("HEARTBEAT EVERY 2 WITHIN 1 BEHIND CLOCK 3", lw.heartbeat("2 s", "1 s", "3 s")),
     ],
 )
 def test_an_idle_stream_may_be_told_to_speak(clauses, idle):
@@ -112,6 +115,7 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         ("UPDATE KEY (K, v) SCHEDULE fifo", {"key": ("k", "v"), "schedule": "fifo"}),
         ("UPDATE KEY ()", {"key": ()}),
         ("SCHEDULE IN-PLACE UPDATE KEY k", {"key": "k"}),
+        ("SCHEDULE RARE-FIRST UPDATE KEY k", {"key": "k", "schedule": "rare-first"}),
         (
             "UPDATE KEY k BUDGET '1 second' COMPLETE WITHIN '2 seconds' WINDOWS eager"
             " SCHEDULE linecutting WEIGHTS ('GOOG' = 60, 'GM' = 1)",
@@ -136,6 +140,15 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         (
             "UPDATE KEY (k, v) WEIGHTS (('GOOG', -1) = 2.5)",
             {"key": ("k", "v"), "weights": {("GOOG", -1): 2.5}},
+        ),
+        ("UPDATE KEY k FRESH WITHIN 5 SECONDS", {"key": "k", "fresh_within": "5 s"}),
+        (
+            "UPDATE KEY k FRESH WITHIN ('GOOG' = 500 ms, 'GM' = '1 hour') SCHEDULE fifo",
+            {"key": "k", "schedule": "fifo", "fresh_within": {"GOOG": "500 ms", "GM": "1 h"}},
+        ),
+        (
+            "UPDATE KEY (k, v) FRESH WITHIN (('GOOG', -1) = 2 seconds)",
+            {"key": ("k", "v"), "fresh_within": {("GOOG", -1): "2 s"}},
         ),
     ],
 )
@@ -198,6 +211,8 @@ def test_windows_are_a_unit_as_well_as_a_clause():
         ("ORDERED BY ts IDLE ON DEMAND HEARTBEAT EVERY 1 SECOND", "or has a HEARTBEAT, not both"),
         ("PUNCTUATED BY v WITHIN 5 SECONDS ON ts", "PUNCTUATED BY a column or WITHIN a length"),
         ("ORDERED BY ts IDLE ON DEMAND WITHIN 5 ROWS", "not a number of rows"),
+        ("ORDERED BY ts BEHIND CLOCK 5 SECONDS", "put IDLE ON DEMAND or HEARTBEAT EVERY before"),
+        ("ORDERED BY ts IDLE ON DEMAND BEHIND CLOCK 5 ROWS", "not a number of rows"),
         ("LEARNED 99.9 ON ts", "a share between 0 and 1, such as 0.999"),
         ("LEARNED 100 % ON ts", "LEARNED takes a share between 0 and 1"),
         ("LEARNED quickly", "LEARNED takes a share"),
@@ -250,6 +265,18 @@ def test_windows_are_a_unit_as_well_as_a_clause():
             "ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 1 SCHEDULE append",
             "COMPLETE WITHIN sets when rows are given up for newer ones, and SCHEDULE append never",
         ),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN 0", "FRESH WITHIN is a length of time above"),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN ('a')", "a target is a key and a length of"),
+        (
+            "ORDERED BY ts UPDATE KEY k FRESH WITHIN ('a' = 1 s, 'a' = 2 s)",
+            "FRESH WITHIN names a key twice",
+        ),
+        (
+            "ORDERED BY ts UPDATE KEY k FRESH WITHIN (k = 1)",
+            "a key in FRESH WITHIN is a text, a whole number",
+        ),
+        ("ORDERED BY ts UPDATE KEY k FRESH WITHIN (7 = 1)", "FRESH WITHIN: 7 is no value of"),
+        ("ORDERED BY ts FRESH WITHIN 5", "FRESH WITHIN is a clause of update streams"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a')", "a weight is a key and a number"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 1, 'a' = 2)", "WEIGHTS names a key twice"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 0)", "weights are above zero"),

@@ -9,6 +9,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.oblivious.read_ahead import ReadAhead
 from lowwater.plan.nodes import MultiJoinNode, Node
 
 
@@ -93,6 +94,12 @@ def test_streams_that_promise_are_joined_two_at_a_time_as_before() -> None:
         ("[ACCURACY 99 %]", {"accuracy": 0.99}),
         ("[LATENCY 2 seconds]", {"latency": 2 * 10**9}),
         ("[LATENCY INTERVAL '2' SECOND]", {"latency": 2 * 10**9}),
+        ("[READ_AHEAD 512 ROWS]", {"read_ahead": ReadAhead(rows=512)}),
+        ("[READ_AHEAD 0]", {"read_ahead": ReadAhead(rows=0)}),
+        ("[READ_AHEAD '64 kB']", {"read_ahead": ReadAhead(bytes=64_000)}),
+        ("[read_ahead 2 KiB]", {"read_ahead": ReadAhead(bytes=2_048)}),
+        ("[READ_AHEAD :m]", {"read_ahead": ReadAhead(bytes=5_000)}),
+        ("[READ_AHEAD auto]", {"read_ahead": ReadAhead()}),
         (
             "[LATENCY 500 ms, ACCURACY 0.9, STRATEGY msf, MEMORY '1 GB']",
             {"latency": 5 * 10**8, "accuracy": 0.9, "strategy": "msf", "memory": 10**9},

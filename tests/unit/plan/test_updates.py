@@ -408,7 +408,11 @@ def test_an_ordinary_stream_joins_where_the_queue_is() -> None:
         ({}, "a batch on Spark: as much as keeps answers freshest"),
         ({"budget": "1 s"}, "a batch on Spark: 1 s of work"),
         ({"schedule": "fifo"}, "next is the key whose newest update has waited longest"),
-        ({"schedule": "linecutting"}, "next is a key that is rarely updated, or else"),
+        (
+            {"schedule": "linecutting"},
+            "next is a key whose rate is below 1 / (cost * waiting keys), or else",
+        ),
+        ({"schedule": "rare-first"}, "next is a key that is rarely updated, or else"),
         ({"schedule": "auto"}, "next is the key whose service is worth most"),
         ({"weights": {"a": 2}}, "next is the one whose waiting, times its weight, is greatest"),
         ({"complete_within": "2 s"}, "given up, but only while a row would have to wait 2 s"),

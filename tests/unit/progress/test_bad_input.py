@@ -289,12 +289,22 @@ def test_dates_beyond_the_year_9999_are_refused_and_move_no_mark() -> None:
     [
         ({"idle": "on_demand"}, r"idle= is lw.on_demand\(\) or lw.heartbeat"),
         ({"punctuate": "1 s"}, r"punctuate= is lw.every\('1 second'\) or lw.timer"),
+        (
+            {"idle": lw.on_demand(behind_clock="1 s"), "stamp": "latent", "time": "t"},
+            "so no row is behind it; leave behind_clock= out",
+        ),
         ({"jump": "1 day"}, r"jump= is lw.jump\('1 day', 'warn'\) or None"),
     ],
 )
 def test_options_of_a_stream_say_what_is_right(options: Any, says: str) -> None:
     with pytest.raises(lw.OptionError, match=says):
-        lw.stream(FRAME, time="ts", **options)
+        lw.stream(FRAME, **{"time": "ts", **options})
+
+
+@pytest.mark.parametrize("make", [lw.on_demand, lambda **given: lw.heartbeat("1 s", **given)])
+def test_a_row_is_behind_the_clock_by_zero_or_more(make: Any) -> None:
+    with pytest.raises(lw.OptionError, match="behind_clock= takes a length of time of zero or"):
+        make(behind_clock="-1 s")
 
 
 @pytest.mark.parametrize("skew", ["-1 s", "a while"])

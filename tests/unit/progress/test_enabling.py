@@ -38,6 +38,67 @@ def test_a_source_that_never_spoke_cannot_be_asked() -> None:
     assert judged.mark("ts") == BEGINNING
 
 
+def test_a_source_that_never_spoke_is_at_most_so_far_behind_the_clock() -> None:
+    judged = intake(idle=lw.on_demand(behind_clock="30 s"))
+    assert judged.when("ts", 70, now=0) == 100 * SECOND
+    assert judged.enable("ts", 70, now=100 * SECOND - 1) == []
+    assert judged.enable("ts", 70, now=100 * SECOND) == [Punctuation.linear("ts", 70)]
+    taken = judged.take(table([(69, "a", None), (70, "a", None)]), now=100 * SECOND)
+    assert taken.refused is not None
+    assert taken.refused.select("ts", "_reason", "_late_by_seconds", "_mark").rows() == [
+        (69, "late", 1.0, 70)
+    ]
+
+
+def test_the_greater_of_both_timestamps_holds() -> None:
+    judged = intake(idle=lw.on_demand("2 s", behind_clock="30 s"))
+    judged.take(table([(100, "a", None)]), now=110 * SECOND)  # 10 behind the clock
+    assert judged.when("ts", 118, now=110 * SECOND) == 130 * SECOND
+    judged.take(table([(60, "a", None), (100, "a", None)]), now=111 * SECOND)
+    slow = intake(idle=lw.on_demand("2 s", behind_clock="30 s"))
+    slow.take(table([(20, "a", None)]), now=110 * SECOND)  # 90 behind the clock
+    assert slow.when("ts", 118, now=110 * SECOND) == 148 * SECOND
+
+
+@pytest.mark.parametrize("options", [{"channel": "c"}, {"groups": "c"}])
+def test_the_clock_bounds_channels_and_groups_that_never_spoke(options: Any) -> None:
+    judged = intake(idle=lw.on_demand(behind_clock="30 s"), announced=("a", "b"), **options)
+    judged.take(table([(100, "a", None)] * 2), now=101 * SECOND)
+    assert judged.when("ts", 100, now=101 * SECOND) == 130 * SECOND
+    (whole, *groups) = judged.enable("ts", 100, now=130 * SECOND)
+    assert whole == Punctuation.linear("ts", 100)
+    assert all(isinstance(each, GroupPunctuation) for each in groups)
+    late = judged.take(table([(99, "b", None), (100, "new", None)]), now=131 * SECOND).refused
+    assert late is not None
+    assert late["ts"].to_list() == [99]
+
+
+@pytest.mark.parametrize("options", [{"channel": "c"}, {"groups": "c"}])
+@pytest.mark.parametrize("progress", [lw.ordered(), lw.within_rows(2)])
+def test_the_clock_bounds_a_stream_whose_channels_are_not_known(
+    options: Any, progress: Any
+) -> None:
+    idle = lw.heartbeat("1 s", behind_clock="30 s")
+    judged = intake(idle=idle, progress=progress, **options)
+    assert judged.when("ts", 70, now=0) == 100 * SECOND
+    ((promise,),) = judged.enable_all(100 * SECOND)
+    assert promise == Punctuation.linear("ts", 70)
+    late = judged.take(table([(69, "b", None), (70, "b", None)]), now=101 * SECOND).refused
+    assert late is not None
+    assert late["ts"].to_list() == [69]
+
+
+def test_a_request_for_a_group_that_is_not_known_is_met_by_the_clock() -> None:
+    for progress in (lw.ordered(), lw.within_rows(2)):
+        judged = intake(
+            idle=lw.on_demand(behind_clock="30 s"), groups="c", progress=progress, announced=("a",)
+        )
+        judged.request("ts", "window", "b", 70)
+        assert judged.due_groups() == 100 * SECOND
+        assert judged.enable_groups(100 * SECOND)[0] == Punctuation.linear("ts", 70)
+        assert judged.due_groups() is None
+
+
 def test_every_channel_must_allow_the_stamp() -> None:
     judged = intake(idle=lw.on_demand(), channel="c", announced=("a", "b"))
     judged.take(table([(100, "a", None)]), now=0)

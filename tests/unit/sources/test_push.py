@@ -178,10 +178,25 @@ def test_a_promise_that_makes_no_sense_is_refused(attribute: str, value: Any) ->
 
 def test_a_promise_on_another_column_fails_the_run() -> None:
     source = lw.push(SCHEMA)
-    run = sums(source).run()
     source.punctuate("v", 5)
+    run = sums(source).run()
     with pytest.raises(lw.OptionError, match="takes no promises on 'v'"):
         run.await_termination(LONG)
+
+
+def test_a_promise_without_meaning_is_refused_where_it_is_made_and_the_run_goes_on() -> None:
+    source = lw.push(SCHEMA)
+    with running(sums(source)) as run:
+        with pytest.raises(lw.OptionError, match="takes no promises on 'v'"):
+            source.punctuate("v", 5)
+        with pytest.raises(lw.OptionError, match=r"no channels, so nothing .* channel='device'"):
+            source.punctuate("ts", 5, channel="a")
+        with pytest.raises(lw.OptionError, match=r"no groups, so nothing .* groups='device'"):
+            source.punctuate("ts", 5, group="a")
+        source.send(row(1))
+        source.close()
+        assert run.await_termination(LONG)
+        assert run.results().num_rows == 1
 
 
 def test_late_rows_of_a_live_run_are_set_aside_while_it_runs() -> None:

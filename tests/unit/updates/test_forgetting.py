@@ -14,7 +14,7 @@ import lowwater as lw
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
-from lowwater.stream.element import GONE, MARK, GroupPunctuation, Punctuation
+from lowwater.stream.element import ENDED, MARK, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
 from lowwater.updates.queue_kernel import QueuedRows
@@ -270,15 +270,18 @@ def test_a_deleted_key_ends_right_after_its_last_row_and_may_come_again() -> Non
         delete_when="number < 0",
     )
     queue = deletions(source)
-    queue.on_chunk(0, rows((3, 1, -1), (3, 2, 5), (4, 3, -1), (5, 3, 1)))
+    left, gone = queue.on_chunk(0, rows((3, 1, -1), (3, 2, 5), (4, 3, -1), (5, 3, 1)))
+    assert isinstance(left, pl.DataFrame)
+    assert left.height == 4
+    assert isinstance(gone, GroupPunctuation)
+    assert gone.attribute == ENDED
+    assert gone.marks.rows() == [(1, 4)], "what came later says that 3 is there again"
     assert keys(queue) == {1, 2, 3}
     told = queue.on_punctuation(0, Punctuation.linear("ts", 3))
     assert keys(queue) == {1, 2, 3}, "a row of the same time may come and be the newest"
     told = queue.on_punctuation(0, Punctuation.linear("ts", 5))
-    assert keys(queue) == {2, 3}, "what came later says that 3 is there again"
-    (gone,) = [each for each in told if isinstance(each, GroupPunctuation)]
-    assert gone.attribute == GONE
-    assert gone.marks.rows() == [(1, 4)]
+    assert keys(queue) == {2, 3}
+    assert not [each for each in told if isinstance(each, GroupPunctuation)], "it was told before"
     queue.on_chunk(0, rows((6, 1, 7)))
     assert keys(queue) == {1, 2, 3}
 

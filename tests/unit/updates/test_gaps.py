@@ -30,7 +30,7 @@ def test_gaps_are_averaged_however_many_updates_come_at_once(seed: int) -> None:
     assert cell.gap == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize("schedule", ["linecutting", "auto"])
+@pytest.mark.parametrize("schedule", ["linecutting", "rare-first", "auto"])
 def test_what_is_shown_does_not_depend_on_where_time_begins(schedule: str) -> None:
     came = at_random([1.0, 1.0, 1.0, 0.1, 0.1, 0.1, 0.02, 0.02], 60, 1)
     later = came.with_columns(pl.col("arrived") + 1_000)

@@ -133,9 +133,11 @@ function newestRows(query, rows) {
   const found = rows?.queries[query.id];
   byId("rows").hidden = !found;
   if (!found) return;
-  for (const [kind, title] of [["answers", "Answers"], ["late", "Late rows"]]) {
+  const titles = { table: "Newest answer of each key", answers: "Answers", late: "Late rows" };
+  for (const [kind, title] of Object.entries(titles)) {
     const host = byId(`rows-${kind}`);
     const { columns, rows: cells } = found[kind];
+    host.hidden = kind === "table" && !columns.length;
     const caption = cells.length ? title : `${title}: none so far`;
     renew(host, [caption, columns], () => {
       host.table = new Table(caption, columns.map((name) => [name, "text"]));

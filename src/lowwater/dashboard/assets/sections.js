@@ -140,6 +140,13 @@ const TABLES = {
     text(line.key), operator, [line.average / (keys[0].average || 1), seconds(line.average)],
     seconds(line.now), number(line.updates), number(line.shown),
   ]))],
+  missed: ["Keys staler than their targets", [
+    ["key", "text"], ["operator", "text"], ["longest", "gauge"], ["now", "number"],
+    ["target", "number"],
+  ], ({ updates }) => updates.flatMap(({ operator, missed = [] }) => missed.map((line) => [
+    text(line.key), operator, [Math.min(1, line.target / line.longest), seconds(line.longest)],
+    seconds(line.now), seconds(line.target),
+  ]))],
 };
 
 /** A section with its charts, and with tables by name. */
@@ -196,6 +203,6 @@ export const sections = () => [
   section("joins", "joins"),
   section("strategies", "strategies"),
   section("completeness", "completeness"),
-  section("updates", "keys", "updates"),
+  section("updates", "missed", "keys", "updates"),
   batchSection(),
 ];

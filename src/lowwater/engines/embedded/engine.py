@@ -8,10 +8,12 @@ queue holds rows, it sleeps. After each step, operators run until the arcs betwe
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from lowwater.engines.answers import Answers, pending_of
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Arc, Totals, Vertex
@@ -19,13 +21,20 @@ from lowwater.engines.embedded.outputs import LateOutput, Results
 from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
+from lowwater.engines.memory import QueryMemory
+from lowwater.errors import StreamWarning
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
+from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.updates.answers import AnswerTable
+from lowwater.updates.options import Key
+from lowwater.updates.queue_kernel import QueueKernel
 
 CHUNK_ROWS = 65_536
 """The greatest number of rows read from a source at once, unless ``chunk_rows=`` is given."""
@@ -52,10 +61,13 @@ class EmbeddedEngine:
         pace: ReadPace,
         late_sink: Sink | None,
         keep_last: int = 0,
+        memory: QueryMemory | None = None,
     ):
-        self._clock, self._pace = clock, pace
+        self._clock, self._pace, self._memory = clock, pace, memory
         self.sink_call = SinkCall()
-        self.results = Results(plan, sink, clock, self.sink_call, keep_last)
+        self._shape = answer_shape(plan)
+        answers = None if self._shape is None else AnswerTable(self._shape)
+        self.results = Results(plan, sink, clock, self.sink_call, keep_last, answers)
         self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
@@ -64,6 +76,10 @@ class EmbeddedEngine:
         self._sampler = Sampler(self._metrics)
         self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
+        self._first_rows = FirstRows(
+            {index: feed.intake for index, feed in self.feeds.items()},
+            {index: feed.operator.source.origin for index, feed in self.feeds.items()},
+        )
         self._stopped = False
         self._begun = clock.now()
         self._ended_at: int | None = None
@@ -75,7 +91,8 @@ class EmbeddedEngine:
                 self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
             else:
                 kernel = plan.kernel(operator.index)
-                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
+                account = self._memory.account(kernel.title) if self._memory is not None else None
+                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows, account)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
@@ -114,6 +131,8 @@ class EmbeddedEngine:
                 feed.reader.release()
             for vertex in self.vertices.values():
                 vertex.store.close()
+            if self._memory is not None:
+                self._memory.close()
             self._sampler.end()
             with ExitStack() as closing:  # closes both sinks, even if closing one of them fails
                 closing.callback(self.side_output.close)
@@ -122,6 +141,8 @@ class EmbeddedEngine:
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             self._sampler.serve()
+            self._share_memory()
+            self._sampler.answer_questions()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -130,6 +151,17 @@ class EmbeddedEngine:
             if all(feed.ended for feed in feeds):
                 break
             self._wait(feeds)
+
+    def _share_memory(self) -> None:
+        """Let joins report what memory they need, and obey their shares of the budget."""
+        if self._memory is None:
+            return
+        for vertex in self.vertices.values():
+            if vertex.settle_memory():
+                self._schedule.run_from(vertex.outputs)
+        shortage = self._memory.judge()
+        if shortage is not None:
+            warnings.warn(shortage, StreamWarning, stacklevel=2)
 
     def _start_clock(self, feeds: list[Feed]) -> None:
         """Start a virtual clock at the first arrival; on a real clock, shift arrivals so that the
@@ -141,7 +173,7 @@ class EmbeddedEngine:
         if self._clock.real:
             self.results.shift = shift = self._clock.now() - first
             for feed in feeds:
-                feed.reader.begin(self._clock.now(), first)
+                feed.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
                 queue.call(queue.kernel.shift_arrivals, shift)
         elif isinstance(self._clock, VirtualClock):
@@ -171,7 +203,13 @@ class EmbeddedEngine:
         begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
+        moved = self._first_rows.confirm(feed.operator.index)
+        confirmed = [self.feeds[each] for each in sorted(moved) if not self.feeds[each].ended]
+        for each in confirmed:
+            each.promise()
         self._schedule.run_from(feed.outputs)
+        for each in confirmed:
+            self._schedule.run_from(each.outputs)
         return True
 
     def _fire_timers(self, feeds: list[Feed]) -> bool:
@@ -239,6 +277,24 @@ class EmbeddedEngine:
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
+
+    def answers(self, key: Key | None) -> Answers:
+        """Return the newest answers of all update keys, or at least of one; any thread may call
+        this."""
+        return self._sampler.ask(self._clock.wake, lambda: self._answers(key))
+
+    def _answers(self, key: Key | None) -> Answers:
+        shape, table = self._shape, self.results.answers
+        assert shape is not None
+        assert table is not None
+        now = self._clock.now() if self._ended_at is None else self._ended_at
+        waiting = []
+        for each in shape.queues:
+            kernel = self.vertices[each.operator].kernel
+            assert isinstance(kernel, QueueKernel)
+            pending = kernel.pending(each.key_of(key), delivered=self.results.writing)
+            waiting.append((pending, each.order))
+        return Answers(table.copy(), pending_of(waiting, shape), now)
 
     @property
     def waiting_rows(self) -> int:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
-from math import isfinite
-from typing import TypeGuard
-
-import polars as pl
+from functools import partial
 
 from lowwater.engines.embedded.graph import Arc
-from lowwater.errors import OptionError
 from lowwater.metrics import (
     CHANNELS,
     StreamMetrics,
@@ -23,6 +18,7 @@ from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.options import Heartbeat, OnDemand, Timer
+from lowwater.progress.producer import resolve
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import Chunk, Element, End
@@ -39,6 +35,7 @@ class Feed:
     ):
         self.operator, self.spec = operator, operator.spec
         self.reader = operator.source.open()
+        self.reader.check_promises(partial(resolve, self.spec))
         self.intake = Intake(self.spec, demands, operator.announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []
@@ -58,6 +55,12 @@ class Feed:
         self.stamps = 0
         self.beats = 0
         self.ended = False
+
+    def begin(self, now: int, first: int) -> None:
+        """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
+        self.reader.begin(now, first)
+        if self.spec.stamp == "external":
+            self.intake.shift_arrivals(self.reader.shifted)
 
     def start(self, now: int) -> None:
         """Set the timers."""
@@ -84,31 +87,21 @@ class Feed:
             due = self.due()
             until = now if due is None or due == AT_ONCE else min(due, now)
             taken = self.intake.take(chunk, now, self.reader.arrivals(), until)
-            self.rows += chunk.height
+            self.rows += taken.came
             if taken.refused is not None:
                 self._refuse(self.spec.name, taken.refused)
             if taken.rows.height:
                 self._push([taken.rows])
             self._push(taken.promises)
-        for attribute, value in self.reader.take_promises():
-            self._push(self.intake.promise(attribute, self._ticks(attribute, value)))
+        for promise in self.reader.take_promises():
+            self._push(self.intake.take_promise(resolve(self.spec, promise)))
         if self.reader.ended:
             self.ended = True
             self._push([End()])
 
-    def _ticks(self, attribute: str, value: object) -> int:
-        domain = self.spec.domains.get(attribute)
-        if domain is None or self.spec.stamp != "external":
-            raise OptionError(f"stream {self.spec.name!r} takes no promises on {attribute!r}")
-        if self.spec.schema[attribute].is_float() and _finite(value):
-            return round(value * domain.ticks_per_second)
-        fits = datetime | date if isinstance(domain.dtype, pl.Datetime) else int
-        if not isinstance(value, fits):
-            raise OptionError(
-                f"stream {self.spec.name!r}: a promise on {attribute!r} is of type"
-                f" {domain.dtype}, not {value!r}"
-            )
-        return int(domain.ticks_of(pl.Series([value], dtype=domain.dtype))[0])
+    def promise(self) -> None:
+        """Push the promises that follow from marks that moved without rows of this source."""
+        self._push(self.intake.row_promises())
 
     def fire(self, now: int) -> None:
         """Fire the timers that are due."""
@@ -197,10 +190,6 @@ class Feed:
             stale_channels=channels.stale_count,
             holding=holding_channel(*known, domain, spec.stale_after) if held else None,
         )
-
-
-def _finite(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and isfinite(value)
 
 
 def _period(spec: object, kind: type[Timer] | type[Heartbeat]) -> int | None:

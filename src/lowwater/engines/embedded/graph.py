@@ -16,6 +16,7 @@ import polars as pl
 from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
 from lowwater.engines.members import Member, Part
+from lowwater.engines.memory import MemoryAccount
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Host
@@ -116,10 +117,24 @@ class Vertex(Member):
     """
 
     def __init__(
-        self, operator: KernelOperator, clock: Clock, totals: Totals, take_late_rows: TakeLateRows
+        self,
+        operator: KernelOperator,
+        clock: Clock,
+        totals: Totals,
+        take_late_rows: TakeLateRows,
+        account: MemoryAccount | None = None,
     ):
         self.operator, self.store = operator, PagedStore()
-        host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
+        self._account = account
+        budget = None if account is None else account.query.ledger.budget
+        host = Host(
+            clock.now,
+            in_portions=True,
+            hurried=not clock.free,
+            singly=not clock.real,
+            memory=budget,
+            budget=budget,
+        )
         super().__init__(Part.of(operator, slot=operator.title), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
@@ -138,6 +153,7 @@ class Vertex(Member):
 
     def execute(self) -> None:
         """Take one element in, or do a portion of the work that is left, and emit the results."""
+        self.settle_memory()
         arc = next((each for each in self.inputs if each), None)
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons
@@ -165,6 +181,16 @@ class Vertex(Member):
         if late is not None:
             self._take_late_rows(*late)
         self.emit(results)
+
+    def settle_memory(self) -> bool:
+        """Report the memory that is needed and used, take the share of the budget, and emit what
+        leaves because it is smaller; return whether something left."""
+        if self._account is None:
+            return False
+        results = self.settle_share(self._account)
+        self._meter()
+        self.emit(results)
+        return bool(results)
 
     def emit(self, elements: Iterable[Element]) -> None:
         """Put elements on all arcs that leave the vertex; rows of the result are delivered."""

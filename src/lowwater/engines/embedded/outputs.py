@@ -12,8 +12,9 @@ from lowwater.metrics import Histogram
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.intake import Intake
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
-from lowwater.stream.element import Chunk, Element
+from lowwater.stream.element import Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import clock_times
+from lowwater.updates.answers import AnswerTable
 
 LATE_LIMIT = 1_000_000
 """Late rows of a stream kept in memory where no sink takes them; beyond it they are counted only,
@@ -33,8 +34,18 @@ def _write(sink: Sink, rows: Chunk, call: SinkCall) -> None:
 class Results:
     """Hands results to the sink and measures their latency."""
 
-    def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, call: SinkCall, keep: int):
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        sink: Sink,
+        clock: Clock,
+        call: SinkCall,
+        keep: int,
+        answers: AnswerTable | None = None,
+    ):
         self._sink, self._clock, self._call = sink, clock, call
+        self.answers = answers
+        """The newest answer of each key; None if the query has no update key."""
         self._columns = list(plan.schema)
         self._arrival = _arrival_column(plan)
         self._delivered = 0
@@ -45,10 +56,15 @@ class Results:
         it if results have no column with the arrival of their rows."""
         self.shift = 0
         """Nanoseconds added to arrival times of replays to get times of the clock."""
+        self.writing = False
+        """True while the sink takes rows."""
 
     def deliver(self, element: Element) -> None:
-        """Hand rows to the sink; promises and the end are passed over."""
+        """Hand rows to the sink; promises and the end are passed over, except for reports that keys
+        have ended, after which these have no answer."""
         if not isinstance(element, pl.DataFrame):
+            if self.answers is not None and isinstance(element, GroupPunctuation):
+                self.answers.end(element)
             return
         rows = element if element.columns == self._columns else element.select(self._columns)
         now = self._clock.now()
@@ -58,7 +74,11 @@ class Results:
             arrived = rows[self._arrival].drop_nulls()  # an outer join leaves out the other side's
             self.latency.add_all(now - self.shift - clock_times(arrived))
         self.last.add(rows)
+        if self.answers is not None:
+            self.answers.add(rows, now)
+        self.writing = True
         _write(self._sink, rows, self._call)
+        self.writing = False
         self._delivered += rows.height
 
     def counts(self) -> tuple[int, int]:

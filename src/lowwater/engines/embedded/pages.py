@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lowwater.engines.clock import stopwatch
+from lowwater.engines.clock import average_time, stopwatch
 from lowwater.engines.scratch import scratch_folder
 from lowwater.errors import StateError
 from lowwater.state.index import ChunkKey
@@ -52,6 +52,7 @@ class PagedStore(MemoryStore):
         self._aside: set[str] = set()
         self._pages: dict[int, _Page] = {}
         self._write = self._read = GUESS // 2
+        self._measured = False
         self.disk_rows = 0
         self.disk_bytes = 0
 
@@ -59,6 +60,11 @@ class PagedStore(MemoryStore):
     def round_trip(self) -> int:
         """The nanoseconds it lately took to write a page and read it back."""
         return self._write + self._read
+
+    @property
+    def read_time(self) -> int:
+        """Nanoseconds that it lately took to read a page; 0 if none was read."""
+        return self._read if self._measured else 0
 
     def set_aside(self, name: str) -> None:
         """Write the chunks put under a name from now on to files."""
@@ -82,24 +88,29 @@ class PagedStore(MemoryStore):
         self._pages[key.sequence] = page
         self.disk_rows += page.rows
         self.disk_bytes += page.bytes
-        self._write = _average(self._write, stopwatch() - begun)
+        self._write = average_time(self._write, stopwatch() - begun)
         return key
 
     def get(self, key: ChunkKey) -> Chunk:
         """Read one chunk."""
-        page = self._pages.get(key.sequence)
-        if page is None:
+        if key.sequence not in self._pages:
             return super().get(key)
         begun = stopwatch()
+        chunk = self._load(key)
+        took = stopwatch() - begun
+        self._read = average_time(self._read, took) if self._measured else took
+        self._measured = True
+        return chunk
+
+    def _load(self, key: ChunkKey) -> Chunk:
+        page = self._pages[key.sequence]
         try:
             body = page.path.read_bytes()
         except OSError as error:
             raise StateError(f"rows that were put on disk are gone: {error}") from error
         if len(body) != page.bytes or zlib.crc32(body) != page.check:
             raise StateError(f"rows that were put on disk have changed there: {page.path}")
-        chunk = pl.read_ipc(io.BytesIO(body))
-        self._read = _average(self._read, stopwatch() - begun)
-        return chunk
+        return pl.read_ipc(io.BytesIO(body))
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
@@ -109,6 +120,11 @@ class PagedStore(MemoryStore):
             page.path.unlink(missing_ok=True)
             self.disk_rows -= page.rows
             self.disk_bytes -= page.bytes
+
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of a chunk."""
+        page = self._pages.get(key.sequence)
+        return super().rows_at(key) if page is None else page.rows
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in one slice, without reading them."""
@@ -127,8 +143,3 @@ class PagedStore(MemoryStore):
         """Remove the folder."""
         if self._folder is not None:
             self._end()
-
-
-def _average(before: int, now: int) -> int:
-    """Return the moving average after a new value, which counts an eighth."""
-    return (before * 7 + now) // 8

@@ -8,6 +8,8 @@ from typing import Self
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.admission import query_memory
+from lowwater.engines.answers import Answers
 from lowwater.engines.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import CHUNK_ROWS, EmbeddedEngine, ReadPace
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
@@ -16,6 +18,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
+from lowwater.updates.options import Key
 
 
 class EmbeddedRun(Run):
@@ -61,6 +64,9 @@ class EmbeddedRun(Run):
     def _late_rows(self, stream: str) -> pa.Table:
         return self._engine.side_output.rows(self._engine.feed(stream).intake).to_arrow()
 
+    def _answers(self, key: Key | None) -> Answers:
+        return self._engine.answers(key)
+
     def metrics(self) -> RunMetrics:
         """Return the metrics so far."""
         return self._engine.metrics()
@@ -78,13 +84,17 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
         options.chunk_rows or CHUNK_ROWS,
         0 if exact else None if tick is None else nanoseconds(tick, "tick"),
     )
+    memory = None
+    if options.memory is not None:
+        memory = query_memory(plan, options.memory, options.ledger, options.rates, options.label)
+        memory.wake = timer.wake
     target = make_sink(options.sink, plan.schema)
     try:
         late = make_sink(options.late_sink, {}) if options.late_sink is not None else None
     except BaseException:
         target.close()
         raise
-    engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last)
+    engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last, memory)
     for sink in (target, late):
         on_failure(sink, engine.stop)
     return EmbeddedRun(plan, engine, target)

@@ -5,6 +5,9 @@ the other. Invariant: the metrics are taken by the working thread between two st
 reading thread while no thread works. The one exception is a step that takes long because a sink
 blocks or a function of the user's computes: the reader then takes them in the middle of the step,
 and gets the last ones taken before if that fails.
+
+Other values are taken in the same way, but only between two turns of the engine's loop, when no
+result is on its way: see :meth:`Sampler.ask`.
 """
 
 from __future__ import annotations
@@ -12,12 +15,40 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 PATIENCE = 1.0
 """Seconds a reader waits for the end of a step before it reads in the middle of it."""
+
+
+class _Question(Generic[A]):
+    """A value that a reader waits for."""
+
+    def __init__(self, take: Callable[[], A]):
+        self.take = take
+        self.answer: Callable[[], A] | None = None
+        """Returns the value, or raises the error with which taking it failed; None until then."""
+
+    def settle(self) -> None:
+        """Take the value."""
+        self.answer = _taken(self.take)
+
+
+def _taken(take: Callable[[], A]) -> Callable[[], A]:
+    """Take a value; return a function that returns it or, if that failed, raises the error."""
+    try:
+        value = take()
+    except Exception as error:  # the reader fails, not the run
+        failure = error
+
+        def raising() -> A:
+            raise failure
+
+        return raising
+    return lambda: value
 
 
 class Sampler(Generic[T]):
@@ -30,6 +61,7 @@ class Sampler(Generic[T]):
         self._worker: int | None = None
         self._taken = 0
         self._last: Callable[[], T] = take
+        self._questions: list[_Question[Any]] = []
 
     def begin(self) -> None:
         """Note that the calling thread works from now on, and take a first value."""
@@ -49,22 +81,45 @@ class Sampler(Generic[T]):
             self._answer()
 
     def _answer(self) -> None:
-        try:
-            value = self._take()
-        except Exception as error:  # the reader fails, not the run
-            failure = error
-
-            def last() -> T:
-                raise failure
-        else:
-
-            def last() -> T:
-                return value
-
+        last = _taken(self._take)
         with self._changed:
             self._last, self._requested = last, False
             self._taken += 1
             self._changed.notify_all()
+
+    def answer_questions(self) -> None:
+        """Take the values that readers ask for; to be called between two turns of the loop."""
+        if not self._questions:
+            return
+        with self._changed:
+            asked, self._questions = self._questions, []
+        for each in asked:
+            each.settle()
+        with self._changed:
+            self._changed.notify_all()
+
+    def ask(self, wake: Callable[[], None], take: Callable[[], A]) -> A:
+        """Return what ``take`` returns between two turns of the loop or, if a turn takes long, as
+        soon as it returns something.
+
+        ``wake`` ends a sleep of the working thread.
+        """
+        with self._changed:
+            if self._worker in (None, threading.get_ident()):
+                return take()
+            question = _Question(take)
+            self._questions.append(question)
+            wake()
+            while question.answer is None:
+                self._changed.wait_for(
+                    lambda: question.answer is not None or self._worker is None, PATIENCE
+                )
+                if question.answer is None:
+                    if self._worker is None:
+                        return take()
+                    with suppress(Exception):
+                        return take()
+        return question.answer()
 
     def read(self, wake: Callable[[], None]) -> T:
         """Return the value as of the end of the present step, or as of now if that takes long.

@@ -138,11 +138,11 @@ class Timestamps:
                     source = self._feeds.get(index) or self._clocks[index]
                     if _reads_first(source, now):
                         continue
-                    if source.enable(attribute, mark, now):
-                        return source.outputs
                     when = source.when(attribute, mark, now)
                     if when is not None and when > now:
                         self.wakes.append(when)
+                    elif when is not None and source.enable(attribute, mark, now):
+                        return source.outputs
         return None
 
 

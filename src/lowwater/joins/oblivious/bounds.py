@@ -65,6 +65,11 @@ class JoinBounds:
         return min(tops[port], *(moved(top, window) for top, window in self._others(port, tops)))
 
     @property
+    def reached(self) -> int:
+        """The greatest frontier: no row above it has results yet."""
+        return max(map(self.frontier, range(len(self._windows))))
+
+    @property
     def sorted_below(self) -> int:
         """The time below which rows may be joined, if they are sorted first."""
         return max(min(self.marks), self.given_up_below)

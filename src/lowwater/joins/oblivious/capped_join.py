@@ -7,10 +7,11 @@ are given up, and are counted as early.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from lowwater.joins.oblivious.oblivious_join import SPARE, ObliviousJoin
-from lowwater.stream.element import Chunk
+from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.operators.shared_memory import MemoryNeed
+from lowwater.stream.element import Chunk, Element
 
 
 class CappedJoin(ObliviousJoin):
@@ -19,11 +20,30 @@ class CappedJoin(ObliviousJoin):
     def _obey_cap(self) -> list[Chunk]:
         """Free memory down to the cap, and return the results that are released."""
         results: list[Chunk] = []
-        if self._memory_allowed is not None and self._stored.memory > self._cap:
+        if self._memory.is_over:
             results += self._choose()
-        while self._memory_allowed is not None and self._stored.memory > self._cap:
+        while self._memory.is_over:
             results += self._give_up()
         return results
+
+    @property
+    def memory_need(self) -> MemoryNeed | None:
+        """The memory needed by the last measurement; None before there is one."""
+        return self._memory.need
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes of the rows in memory now."""
+        return self._stored.memory
+
+    def take_share(self, share: int) -> Sequence[Element]:
+        """Obey a share of a memory budget from now on; return the elements that leave."""
+        self._memory.share = share
+        if not self._memory.is_over:
+            return []
+        self._drop_matched()
+        self._stored.matched.limit(self._memory.cap // 2)
+        return self._finish_step(self._begin_step())
 
     def _give_up(self) -> list[Chunk]:
         """Free memory down to the cap, and return the results that are released.
@@ -31,23 +51,16 @@ class CappedJoin(ObliviousJoin):
         Rows that all inputs have mostly passed go first, then those furthest ahead, then those with
         the least values.
         """
-        memory, values = self._stored.memory, map(self._stored.values, self._shape.ports)
-        everything = np.sort(np.concatenate(list(values)))
-        rows = len(everything)
-        excess = memory - self._cap + self._cap // SPARE
-        count = min(rows, -(-excess * rows // memory))
         settled = min(estimate.mostly_passed for estimate in self._estimates.disorders)
-        reached = max(map(self._bounds.frontier, self._shape.ports))
-        passed, ahead = np.searchsorted(everything, [settled, reached + 1]).tolist()
-        above = min(count - min(count, passed), rows - ahead)
-        if above:
-            self._clear_above(int(everything[rows - above]))
-        if above == count:
+        above, least = self._memory.to_free(settled, self._bounds.reached)
+        if above is not None:
+            self._clear_above(above)
+        if least is None:
             return []
-        least = int(everything[count - above - 1]) + 1
         results = self._advance_marks(least)  # join waiting rows before they are dropped
         self._bounds.given_up_below = max(self._bounds.given_up_below, least)
-        self._drop_all(least)
+        for port in self._shape.ports:
+            self._drop_to(port, least)
         return results
 
     def _clear_above(self, value: int) -> None:
@@ -57,6 +70,7 @@ class CappedJoin(ObliviousJoin):
         """
         for port in self._shape.ports:
             spilled = self._stored.spilled[port]
+            spilled.forget_ahead(value)
             waited, kept = self._stored.take_from(port, value)
             if self._chooser.spills and kept is not None:
                 self._account.put_back(port, kept)
@@ -69,7 +83,3 @@ class CappedJoin(ObliviousJoin):
                     self._estimates.add_given_up(port, rows.height)
                     self._leave(port, rows)
             spilled.flush()
-
-    def _drop_all(self, below: int) -> None:
-        for port in self._shape.ports:
-            self._drop_to(port, below)

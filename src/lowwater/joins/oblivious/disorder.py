@@ -108,6 +108,8 @@ START = 256
 UNCERTAINTY = 1
 """An estimate ``k`` from ``n`` rows is raised by ``UNCERTAINTY * k * k / n``, because a few rows
 show less disorder than there is."""
+SURE = 8
+"""An estimate is certain from ``SURE`` times as many rows as its displacement on."""
 LONG_MEMORY = 10.0
 """The memory of the long-term histogram, in rows, is this number divided by the allowed share of
 rows beyond the estimate."""
@@ -182,6 +184,14 @@ class DisorderEstimate:
         return self._known is None and self._displacement is not None
 
     @property
+    def certain(self) -> bool:
+        """True if the factor is known, or raised by one part in ``SURE`` at most because few rows
+        were seen (``UNCERTAINTY``)."""
+        if self._known is not None:
+            return True
+        return self._displacement is not None and self._last >= SURE * self._displacement
+
+    @property
     def factor(self) -> int | None:
         """The scrambling factor in force, in rows; None before there is an estimate."""
         if self._known is not None or self._displacement is None:
@@ -225,6 +235,16 @@ class DisorderEstimate:
             return 1.0
         return self._long_term.share_within(self._displacement)
 
+    def quantiles(self, steps: int) -> tuple[float, ...]:
+        """Return the displacements of recent rows at evenly spaced quantiles, as parts of the
+        factor in force; evenly spread ones if they are not measured."""
+        factor = self.factor
+        if not self.measures or not factor:
+            return (0.0, 1.0)
+        shares = (at / (steps - 1) for at in range(steps))
+        found = (self._long_term.covering(1 - share) / factor for share in shares)
+        return tuple(min(1.0, each) for each in found)
+
     def rate(self, now: int) -> float | None:
         """Return recent rows a second; None if too few rows came, or no time has passed."""
         return self._rate.value(now, self._seen.top)
@@ -233,6 +253,11 @@ class DisorderEstimate:
         """Return the clock time, in nanoseconds, of the first row at or above a value; None if no
         row is."""
         return self._seen.reached(value)
+
+    def rows_since(self, value: int) -> int:
+        """Return the rows that came from the first one at or above a value on."""
+        first = self._seen.first_at_least(np.array([value]), self.rows + 1)
+        return self.rows + 1 - int(first[0])
 
     def end(self) -> None:
         """Record that no more rows will come."""

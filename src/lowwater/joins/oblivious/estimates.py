@@ -215,24 +215,30 @@ class InputEstimates:
             most = int(np.unique(ticks, return_counts=True)[1].max())
             self.multiplicity[port] = max(self.multiplicity[port], most)
 
-    def needs(self, stored: StoredRows, now: int, reading: bool = True) -> MemoryNeeds | None:
+    def needs(
+        self, stored: StoredRows, now: int, reading: bool = True, all_rows: bool = False
+    ) -> MemoryNeeds | None:
         """Return the rows each input needs to keep, by the model; None before there are estimates.
 
-        If ``reading`` is False no stored row is read: counts are then exact to a slice only.
+        If ``reading`` is False no stored row is read: counts are then exact to a slice only. If
+        ``all_rows``, rows that have left memory for lack of it count for the lag as well.
         """
         if any(estimate.factor is None for estimate in self.disorders):
             return None
         rates = [estimate.rate(now) for estimate in self.disorders]
         if not all(rates):
             rates = [float(max(1, estimate.rows)) for estimate in self.disorders]
+        reading = reading and not all_rows
         values = [stored.values(port) for port in range(len(rates))] if reading else []
 
         def not_below(port: int, value: int) -> int:
+            if all_rows:
+                return self.disorders[port].rows_since(value)
             if not reading:
                 return stored.rows_from(port, value)
             return int((values[port] >= value).sum())
 
-        far = [each.rows for each in stored.spilled]
+        far = [0 if all_rows else each.rows for each in stored.spilled]
         tops = self.tops
         traits = tuple(
             InputTraits(

@@ -134,10 +134,14 @@ SECOND = 1_000_000_000
 
 
 class ReliefChooser:
-    """Chooses the relief mode."""
+    """Chooses the relief mode.
 
-    def __init__(self, options: Oblivious):
+    ``limited`` is true if there is a cap on memory; by default, if the options have one.
+    """
+
+    def __init__(self, options: Oblivious, limited: bool | None = None):
         self._options = options
+        self._limited = options.memory is not None if limited is None else limited
         given = options.strategy
         self.mode: ReliefMode = "plain" if given == "auto" else given
         self.reason = "as asked" if given != "auto" else "nothing limits memory"
@@ -158,7 +162,13 @@ class ReliefChooser:
     @property
     def chooses(self) -> bool:
         """True if the mode depends on predictions: a strategy of ``auto`` and a cap on memory."""
-        return self._options.strategy == "auto" and self._options.memory is not None
+        return self._options.strategy == "auto" and self._limited
+
+    def allowed(self, needs: MemoryNeeds) -> list[ReliefMode]:
+        """Return the modes that may be chosen, in order; the only mode if none is chosen."""
+        if not self.chooses:
+            return [self.mode]
+        return [mode for mode in RELIEF_MODES if self._soon_enough(mode, needs)]
 
     def choose(self, needs: MemoryNeeds, row_bytes: float, cap: int, read_ahead: int) -> None:
         """Choose the mode by the bytes that each is predicted to take.
@@ -166,7 +176,7 @@ class ReliefChooser:
         ``row_bytes`` is the size of a row and ``cap`` the allowed memory, both in bytes.
         ``read_ahead`` is the number of rows that are read from disk before they are due.
         """
-        allowed = [mode for mode in RELIEF_MODES if self._soon_enough(mode, needs)]
+        allowed = self.allowed(needs)
         takes = {mode: needs.total(mode, read_ahead) * row_bytes for mode in allowed}
         now = RELIEF_MODES.index(self.mode)
         fitting = [

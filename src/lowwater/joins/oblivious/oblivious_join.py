@@ -19,8 +19,8 @@ Output punctuation. When the last row of a result comes, its other rows are kept
 at or above the second greatest of the bounds below which rows were dropped. This holds however
 inexact the measurements are.
 
-Invariants: a joined row is kept until it is below ``_dropped`` of its input, has made all its
-matches, or is given up. So a result is lost only if one of its rows comes below ``_dropped`` of
+Invariants: a joined row is kept until it is below ``dropped`` of its input, has made all its
+matches, or is given up. So a result is lost only if one of its rows comes below ``dropped`` of
 another input, repeats a value whose rows have matched, or was given up. A spilled row is above the
 greatest value of some other input (above the joined rows, if rows are sorted first), so it has no
 match yet.
@@ -39,10 +39,10 @@ from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.bounds import JoinBounds
 from lowwater.joins.oblivious.disorder import Ticks
 from lowwater.joins.oblivious.estimates import InputEstimates
-from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
+from lowwater.joins.oblivious.memory_manager import MemoryManager
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.result_account import ResultAccount
-from lowwater.joins.oblivious.stored_rows import PAGE_ROWS, StoredRows
+from lowwater.joins.oblivious.stored_rows import StoredRows
 from lowwater.joins.oblivious.unmatched_rows import UnmatchedRows
 from lowwater.joins.shape import KINDS, JoinKind
 from lowwater.operators.kernel import Host, Request
@@ -52,11 +52,6 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punc
 
 LAZY = 16
 """Rows are dropped when one in ``LAZY`` rows held has come since the last time."""
-ROUND_TRIPS = 3
-"""Rows are spilled if they are ahead by at least this many round trips to the disk (§4.2)."""
-SPARE = 16
-"""One page of each input together take at most one ``SPARE``-th of the cap on memory; as much is
-freed beyond the excess when memory is above the cap."""
 NUMBERS = (
     *("_rows_since_drop", "_was_sorting", "_warned", "_first_step", "_last_step", "_step_time"),
 )
@@ -81,11 +76,11 @@ class ObliviousJoin(MultiJoin):
         columns: Sequence[str] | None = None,
     ):
         super().__init__(store, shape, slice_ticks, awaited, host)
-        self._memory_allowed, self._now = options.memory, host.now
-        per_second = shape.domain.ticks_per_second
+        self._now, per_second = host.now, shape.domain.ticks_per_second
         self._estimates = InputEstimates(options, shape.windows, per_second, kind, host.copies)
-        self._chooser = ReliefChooser(options)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
+        self._memory = MemoryManager(options, store, self._stored, self._estimates, host)
+        self._chooser = self._memory.chooser
         self._account = ResultAccount(shape, self._stored, self._estimates.losses)
         columns = list(shape.output) if columns is None else columns
         self._unmatched = UnmatchedRows(
@@ -96,7 +91,7 @@ class ObliviousJoin(MultiJoin):
         self._was_sorting = self._chooser.sorts  # the mode by which the rows are stored
         self._joining_waiting = False
         self._warned = False  # about lost results
-        self._batch_open = False
+        self._batch_open = self._pages_to_read = False
         self._first_step: int | None = None
         self._last_step = self._step_time = 0  # start of this step and the one before
 
@@ -134,11 +129,17 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def has_work(self) -> bool:
-        """True if rows were taken in since the last end of a batch."""
-        return self._batch_open
+        """True if rows were taken in since the last end of a batch, or pages are to be read ahead
+        now that the results of the step have left."""
+        return self._batch_open or self._pages_to_read
 
     def work_on(self) -> Sequence[Element]:
-        """End a batch: update the estimates from all its rows, then drop rows."""
+        """Read pages ahead; end a batch: update the estimates from all its rows, then drop rows."""
+        if not self._batch_open:
+            self._read_ahead()
+            found = self._finish_step([])
+            self._pages_to_read = False  # under a cap, pages may have been spilled again
+            return found
         self._batch_open = False
         results = self._apply_mode()
         self._estimates.measure(self._step_time)
@@ -183,9 +184,7 @@ class ObliviousJoin(MultiJoin):
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
             self._estimates.record_repeats(self._shape.ports)
-        elif (
-            self._stored.matched.bytes + values.nbytes <= self._cap // 2
-        ):  # values use memory as well
+        elif self._stored.matched.bytes + values.nbytes <= self._memory.cap // 2:  # memory as well
             self._stored.matched.add(values)
 
     def _count_repeats(self, port: int, ticks: Ticks) -> None:
@@ -211,41 +210,52 @@ class ObliviousJoin(MultiJoin):
         """Read the spilled rows back that lie below a value; if None, those that the frontier of
         their input has reached."""
         for port in self._shape.ports:
-            frontier = self._bounds.frontier(port) if below is None else below - 1
+            frontier = self._spill_above(port) if below is None else below - 1
             if not self._chooser.spills:
                 frontier = END_OF_TIME
-            rows = self._stored.spilled[port].fetch(frontier)
-            if rows is None:
-                continue
-            if self._chooser.sorts:
-                self._stored.waiting[port].put(rows)
-            else:  # no row matches them but those of this step
-                self._account.take(port, rows, self._bounds.late_below(port))
-                self._leave(port, self._keep(port, rows, *self._span(port, rows)))
+            self._put_back(port, self._stored.spilled[port].fetch(frontier))
+
+    def _put_back(self, port: int, rows: Chunk | None) -> None:
+        """Keep rows that were read from disk; no row matches them but those of this step."""
+        if rows is None:
+            return
+        if self._chooser.sorts:
+            self._stored.waiting[port].put(rows)
+        else:
+            self._account.take(port, rows, self._bounds.late_below(port))
+            self._leave(port, self._keep(port, rows, *self._span(port, rows)))
+
+    def _read_ahead(self) -> None:
+        """Read the pages that will be due next (``read_ahead``)."""
+        now = self._step_time
+        for port in self._memory.ports_to_read(self._spill_above, now):
+            spilled, rows = self._stored.spilled[port], self._memory.rows_ahead(port, now)
+            self._put_back(port, spilled.fetch_ahead(self._spill_above(port), rows))
+
+    def _spill_above(self, port: int) -> int:
+        """Return the value above which rows of an input may be spilled: no match of theirs has been
+        joined."""
+        if self._chooser.sorts:
+            return self._bounds.sorted_below - 1
+        return self._bounds.frontier(port)
 
     def _spill(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
         """Spill the rows that are far ahead, and return the others."""
         if not self._chooser.spills:
             return rows
-        frontier = (
-            self._bounds.sorted_below - 1 if self._chooser.sorts else self._bounds.frontier(port)
-        )
+        frontier = self._spill_above(port)
         far = ticks > frontier
-        if not far.any() or not self._far_ahead(port, frontier, int(far.sum())):
+        now, last = self._step_time, self._last_step
+        moved = now != self._first_step  # on a clock that stands still no time can be compared
+        if not far.any() or not self._memory.is_far_ahead(
+            port, frontier, int(far.sum()), now, now - last if moved else None
+        ):
             return rows
         spilled = self._stored.spilled[port]
-        if self._memory_allowed is not None:
-            spilled.limit_pages(rows, self._cap // (SPARE * self.ports))
+        if self._memory.page_bytes is not None:
+            spilled.limit_pages(rows, self._memory.page_bytes)
         spilled.put(rows.filter(far))
         return rows.filter(~far)
-
-    def _far_ahead(self, port: int, frontier: int, rows: int) -> bool:
-        """Return true if spilled rows of an input can be read back before they are due."""
-        if self._step_time == self._first_step:  # the clock stands still
-            return rows >= PAGE_ROWS
-        since = self._estimates.disorders[port].reached(frontier + 1)
-        trip = max(self.store.round_trip, self._step_time - self._last_step)
-        return since is not None and self._step_time - since >= ROUND_TRIPS * trip
 
     def _join_waiting(self, below: int) -> list[Chunk]:
         """Join the waiting rows below a value, and return the results in order.
@@ -277,31 +287,9 @@ class ObliviousJoin(MultiJoin):
 
     # ---- choosing a relief -----------------------------------------------------------------
 
-    @property
-    def _cap(self) -> int:
-        return (self._memory_allowed or END_OF_TIME) // self.host.copies
-
     def _choose(self) -> list[Chunk]:
-        """Update multiplicities and choose the mode, if enough rows have come or memory is full.
-
-        Return the results that a change of mode releases.
-        """
-        stored, held = self._stored, self.store.rows
-        over = self._chooser.chooses and stored.memory > FITS * self._cap
-        if not held or not (over or self._estimates.is_count_due(held)):
-            return []
-        if not self.host.in_batches:  # reading state is slow on Spark, and batches show repeats
-            self._estimates.count_stored(stored)
-        if not self._chooser.chooses:
-            return []
-        needs = self._estimates.needs(stored, self._step_time, not self.host.in_batches)
-        if needs is not None:
-            row_bytes = stored.memory / max(1, stored.rows)
-            self._chooser.choose(needs, row_bytes, self._cap, PAGE_ROWS)
-        elif over:
-            ports = self._shape.ports
-            ahead = sum(int((stored.values(p) > self._bounds.frontier(p)).sum()) for p in ports)
-            self._chooser.guess(ahead, stored.rows - ahead)
+        """Choose the mode if that is due, and return the results that a change of it releases."""
+        self._memory.choose(self._step_time, self._bounds.reached)
         return self._apply_mode()
 
     def _apply_mode(self) -> list[Chunk]:
@@ -331,6 +319,8 @@ class ObliviousJoin(MultiJoin):
 
     def _finish_step(self, results: list[Chunk], at_once: bool = False) -> list[Element]:
         """Drop rows without matches to come, obey the cap, and add output punctuation."""
+        if not self.host.in_portions:  # else when the results of this step have left
+            self._read_ahead()
         results += self._advance_marks()
         at_once |= bool(self._chooser.sorts and self._unmatched.tracked)  # to leave in order
         if at_once or self._rows_since_drop * LAZY >= self.store.rows:
@@ -338,11 +328,18 @@ class ObliviousJoin(MultiJoin):
             for port in self._shape.ports:
                 self._drop_to(port, self._droppable(port))
             if len(self._stored.matched):
-                self._unmatched.drop_values(self._stored.drop_matched(min(self._bounds.dropped)))
+                self._drop_matched()
         results += self._obey_cap()
         if told := self._unmatched.take_told():
             results = self._in_order(results + told) if self._chooser.sorts else results + told
+        if self.host.in_portions:
+            ports = self._memory.ports_to_read(self._spill_above, self._step_time)
+            self._pages_to_read = bool(ports)
         return [*results, *self._promise()]
+
+    def _drop_matched(self) -> None:
+        """Drop the rows that have matched and match nothing more."""
+        self._unmatched.drop_values(self._stored.drop_matched(min(self._bounds.dropped)))
 
     def _obey_cap(self) -> list[Chunk]:
         """Free memory down to the cap, and return the results that are released; here there is no
@@ -459,7 +456,7 @@ class ObliviousJoin(MultiJoin):
             self._unmatched.results(losses),
             not self.host.in_batches,
         )
-        return self._chooser.metrics() | measured | self._unmatched.metrics(losses)
+        return self._memory.metrics(self._step_time) | measured | self._unmatched.metrics(losses)
 
     def notes(self) -> Sequence[str]:
         """Return one warning if too many results are lost; of several copies the engine warns."""
@@ -474,7 +471,7 @@ class ObliviousJoin(MultiJoin):
         """Return all estimates and bounds."""
         return super().snapshot() | {
             "estimates": self._estimates.snapshot(),
-            "relief": self._chooser.snapshot(),
+            "memory": self._memory.snapshot(),
             "stored": self._stored.snapshot(),
             "unmatched": self._unmatched.snapshot(),
             "bounds": self._bounds.snapshot(),
@@ -485,7 +482,7 @@ class ObliviousJoin(MultiJoin):
         """Set the state to that of a snapshot."""
         super().restore(saved)
         self._estimates.restore(saved["estimates"])
-        self._chooser.restore(saved["relief"])
+        self._memory.restore(saved["memory"])
         self._stored.restore(saved["stored"])
         self._unmatched.restore(saved["unmatched"])
         self._bounds.restore(saved["bounds"])

@@ -1,4 +1,4 @@
-"""The options of a window-oblivious join: memory, strategy, accuracy, latency, disorder."""
+"""The options of a window-oblivious join, such as memory, strategy, accuracy and latency."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lowwater.errors import OptionError
+from lowwater.joins.oblivious.read_ahead import AUTO, ReadAhead
 
 ReliefMode = Literal["plain", "msf", "dbf", "hybrid"]
 RELIEF_MODES: tuple[ReliefMode, ...] = ("plain", "msf", "dbf", "hybrid")
@@ -15,6 +16,9 @@ SPILLING_MODES: tuple[ReliefMode, ...] = ("dbf", "hybrid")
 """The modes that keep rows of inputs far ahead on disk."""
 Strategy = Literal["auto", "plain", "msf", "dbf", "hybrid"]
 STRATEGIES: tuple[Strategy, ...] = ("auto", *RELIEF_MODES)
+Admission = Literal["warn", "refuse"]
+ADMISSIONS: tuple[Admission, ...] = ("warn", "refuse")
+"""What may happen to a query whose joins need more memory than a budget has left."""
 ACCURACY = 0.999
 """Default share of results to be found."""
 
@@ -32,6 +36,8 @@ class Oblivious:
     """Share of results to be found where disorder is measured, between 0 and 1."""
     latency: int | None = None
     """Nanoseconds that a row may wait to be sorted under auto; None: no limit."""
+    read_ahead: ReadAhead = AUTO
+    """The rows on disk that are read before they are due."""
     disorder: tuple[int | None, ...] = ()
     """Scrambling factor of each input, in rows; None: it is measured."""
 

@@ -16,14 +16,14 @@ import polars as pl
 from lowwater.joins.multi_join import rows_of
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.disorder import Ticks
+from lowwater.joins.oblivious.read_ahead import FADING
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, read, take
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 PAGE_ROWS = 256
-"""Number of rows of a page unless a cap makes pages smaller, and number of rows that are read
-before they are due: the paper's C."""
+"""Number of rows of a page unless a cap makes pages smaller."""
 LEAST_ROWS = 16
 """Number of rows of the smallest page."""
 PAGES = 8
@@ -35,8 +35,8 @@ class SpilledRows:
     §4.2).
 
     Some other input has not reached these rows, so they match nothing yet. A page is stored under
-    its least value and is read when the frontier reaches that value. One page more is read before
-    it is due, so that no step takes the time of the disk.
+    its least value and is *due* when the frontier reaches that value. Pages may be read before
+    they are due, so that no results wait for the disk (``read_ahead``).
 
     Invariant: every row put in comes out once, at the latest when the frontier reaches its value.
     """
@@ -44,7 +44,13 @@ class SpilledRows:
     def __init__(self, store: ChunkStore, port: int, ticks: pl.Expr):
         self._store, self._ticks = store, ticks
         self._pages, self.unpaged_name = f"aside{port}", f"loose{port}"
-        self._fetched = BEGINNING  # least value of the page read last
+        self._ahead: list[tuple[int, int]] = []  # least value and rows of pages read, not due yet
+        self.burst = 0
+        """Number of rows that lately became due in one step."""
+        self.row_bytes = 1.0
+        """Bytes of a row in memory, of the rows put in last."""
+        self.waited = 0
+        """Number of pages that were read when they were due, while results waited."""
         self._least = END_OF_TIME  # least value of the rows that fill no page yet
         self._page_rows = PAGE_ROWS
         store.set_aside(self._pages)
@@ -53,6 +59,11 @@ class SpilledRows:
     def rows(self) -> int:
         """Number of rows in pages."""
         return sum(self._store.rows_in(self._pages, s) for s in self._store.slices(self._pages))
+
+    @property
+    def has_pages(self) -> bool:
+        """True if there are pages."""
+        return bool(self._store.slices(self._pages))
 
     @property
     def unpaged(self) -> int:
@@ -71,6 +82,7 @@ class SpilledRows:
 
     def put(self, rows: Chunk) -> None:
         """Store rows; they stay in memory until they fill a page."""
+        self.row_bytes = max(1.0, rows.estimated_size() / rows.height)
         add(self._store, self.unpaged_name, 0, rows)
         self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
         if self.unpaged >= self._page_rows:
@@ -89,18 +101,13 @@ class SpilledRows:
             self._store.put(self._pages, least, page)
 
     def fetch(self, frontier: int) -> Chunk | None:
-        """Remove and return rows up to the frontier and one page more; None if there are none."""
-        found = []
+        """Remove and return the rows up to the frontier; None if there are none."""
+        reached = [rows for least, rows in self._ahead if least <= frontier]
+        self._ahead = [page for page in self._ahead if page[0] > frontier]
         due = self._store.slices(self._pages, None, frontier + 1)
-        if due:
-            self._fetched = due[-1]
-        if self._fetched <= frontier:
-            ahead = self._store.slices(self._pages, frontier + 1)[:1]
-            self._fetched = ahead[0] if ahead else self._fetched
-            due = due + ahead
-        for least in due:
-            page = take(self._store, self._pages, least, least + 1)
-            found += [page] if page is not None else []
+        found = self._read(due)
+        self.waited += len(due)
+        self._count_due(sum(reached) + sum(page.height for page in found))
         if self._least <= frontier and (held := take(self._store, self.unpaged_name)) is not None:
             found.append(held.filter(self._ticks <= frontier))
             later = held.filter(self._ticks > frontier)
@@ -110,13 +117,50 @@ class SpilledRows:
             self._least = END_OF_TIME if least is None else int(least)
         return pl.concat(found) if found else None
 
+    def _read(self, slices: list[int]) -> list[Chunk]:
+        pages = (take(self._store, self._pages, least, least + 1) for least in slices)
+        return [page for page in pages if page is not None]
+
+    def _count_due(self, rows: int) -> None:
+        if rows:
+            self.burst = max(rows, self.burst - self.burst // FADING)
+
+    def lacks(self, frontier: int, rows: int) -> bool:
+        """Return true if a page is on disk, and fewer than ``rows`` rows that are not due yet have
+        been read."""
+        held = sum(many for least, many in self._ahead if least > frontier)
+        return held < rows and bool(self._store.slices(self._pages, frontier + 1))
+
+    def fetch_ahead(self, frontier: int, rows: int) -> Chunk | None:
+        """Remove and return the next pages above the frontier, until at least ``rows`` rows that
+        are not due yet have been read; None if nothing is missing."""
+        found = []
+        while self.lacks(frontier, rows):
+            (least,) = self._store.slices(self._pages, frontier + 1)[:1]
+            pages = self._read([least])
+            self._ahead += [(least, page.height) for page in pages]
+            found += pages
+        return pl.concat(found) if found else None
+
+    def forget_ahead(self, value: int) -> None:
+        """Take pages at or above a value as not read, because their rows have left memory."""
+        self._ahead = [page for page in self._ahead if page[0] < value]
+
     def snapshot(self) -> Any:
-        """Return the page read last, the least value in memory, and the rows of a page."""
-        return self._fetched, self._least, self._page_rows
+        """Return the pages read ahead, the least value in memory, the rows of a page, and the
+        counts."""
+        return (
+            list(self._ahead),
+            self._least,
+            self._page_rows,
+            (self.burst, self.waited, self.row_bytes),
+        )
 
     def restore(self, saved: Any) -> None:
         """Set the state to that of a snapshot."""
-        self._fetched, self._least, self._page_rows = saved
+        ahead, self._least, self._page_rows, counts = saved
+        self.burst, self.waited, self.row_bytes = counts
+        self._ahead = list(ahead)
 
 
 class MatchedValues:
@@ -146,6 +190,13 @@ class MatchedValues:
     def add(self, values: Ticks) -> None:
         """Add the values of rows that matched."""
         self._fresh.append(values)
+
+    def limit(self, most: int) -> None:
+        """Drop the least values so that the others take ``most`` bytes; rows that repeat a dropped
+        value are no longer noticed, and their lost results still are."""
+        if self.bytes > most:
+            self.settle(BEGINNING)
+            self._values = self._values[len(self._values) - most // self._values.itemsize :]
 
     def among(self, ticks: Ticks) -> int:
         """Return the number of rows whose value is among the matched values."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError, Term
 from lowwater.operators.aggregates import BUILT_IN, Aggregate, Call, UserAggregate, build
-from lowwater.operators.flush import Flush
+from lowwater.operators.flush import Flush, Immediate, Slow
 from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unsupported
 from lowwater.operators.window_aggregate import END, IMMEDIATE
@@ -45,8 +45,14 @@ class Closing:
         """Return the options as a user gives them, checked."""
         if flush is not None and not isinstance(flush, Flush):
             raise OptionError(
-                "flush= is lw.slow(every=160, within_windows=2) or lw.lazy(within_windows=2), or"
-                f" None for at once, not {flush!r}"
+                FLUSH,
+                " is ",
+                Term(
+                    "lw.slow(every=160, within_windows=2) or lw.lazy(within_windows=2), or None for"
+                    " at once",
+                    "SLOW EVERY 160 ROWS WITHIN 2 WINDOWS or LAZY WITHIN 2 WINDOWS",
+                ),
+                f", not {flush!r}",
             )
         if table is not None:
             if not isinstance(table, int) or isinstance(table, bool) or table < 1:
@@ -54,6 +60,27 @@ class Closing:
             if keep == "rows":
                 raise OptionError("table= holds partials; leave keep='rows' out")
         return cls(flush or IMMEDIATE, check_form(keep), table)
+
+
+FLUSH = Term("flush=", "FLUSH")
+
+
+def slow_flush(
+    flush: object, what: str, windows: str | None = None, about: Term = FLUSH
+) -> Slow | None:
+    """Return the pace of answers that leave slowly, checked; None if they leave at once.
+
+    ``what`` names the answers. ``windows`` says why they cannot be bounded in windows; None if they
+    can. ``about`` names the option in errors.
+    """
+    if flush is None or isinstance(flush, Immediate):
+        return None
+    example = Term("lw.slow(every=160, within='1 minute')", "SLOW EVERY 160 ROWS WITHIN 1 MINUTE")
+    if not isinstance(flush, Slow):
+        raise OptionError(about, f": {what} leave at once or slowly: write ", example)
+    if windows is not None and flush.within is None:
+        raise OptionError(about, f": {windows}; give the bound as a length of time: ", example)
+    return flush
 
 
 AT_ONCE = Closing()
@@ -73,6 +100,7 @@ class Session:
     """Windows that end when no row of their group comes for ``gap`` ticks."""
 
     gap: int
+    flush: Slow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,7 @@ def window(
                 " over a union, a join or an aggregate, whose rows have no such order"
             )
         step = rows if slide_rows is None else slide_rows
+        closing.flush.bound(ROWS, 1)  # refuses a length of time
         return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)), closing)
     if slide_rows is not None:
         raise OptionError("slide_rows= goes with rows=")
@@ -147,11 +176,14 @@ def _ticks(given: Duration, domain: TimeDomain, what: str) -> int:
     return domain.ticks(given, what)
 
 
-def session(node: Node, gap: Duration, on: str | None) -> Window:
+def session(node: Node, gap: Duration, on: str | None, flush: Flush | None = None) -> Window:
     """Return windows that end when no row of a group comes for ``gap``."""
     attribute = on or main_time(node, "a session", "on={}, in a query's text WA")
     domain = node.progressing(attribute, "a session")
-    return Window(attribute, Session(_ticks(gap, domain, "a session's gap")))
+    slowly = slow_flush(flush, "sessions", "sessions have no length, so there is none to count in")
+    if slowly is not None:
+        slowly.bound(domain, 0)  # refuses a length finer than the time column
+    return Window(attribute, Session(_ticks(gap, domain, "a session's gap"), slowly))
 
 
 def _whole(rows: object) -> int:
@@ -196,6 +228,7 @@ def window_aggregated(
             tuple(groups),
             found.built,
             found.texts,
+            clause.spec.flush,
             origin=origin,
         )
     if isinstance(clause.spec, OnChange):

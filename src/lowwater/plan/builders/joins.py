@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import OptionError, QueryError, Term
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
-from lowwater.joins.shape import KINDS, Carried, How
+from lowwater.joins.shape import KINDS, Carried, How, kind_words
+from lowwater.operators.flush import Flush, Slow
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.aggregates import slow_flush
 from lowwater.plan.builders.multi_joins import (
     carried_columns,
     check_types,
@@ -53,6 +55,10 @@ def same(width: Duration) -> Same:
     return Same(width)
 
 
+UNMATCHED = Term("flush=", "UNMATCHED")
+"""The pace of rows without a partner, as errors name it."""
+
+
 def ordering_of(order: Order | None, alpha: float | None) -> Ordering | None:
     """Return the checked order of results; None for none."""
     if order is None:
@@ -86,6 +92,7 @@ def joined(
     ordering: Ordering | None,
     options: Oblivious | None,
     origin: str,
+    flush: Flush | None = None,
 ) -> Node:
     """Return the join of two inputs, bounded on progressing attributes.
 
@@ -106,7 +113,8 @@ def joined(
     left_time, right_time = _join_times(left, right, pairs, within, times)
     domain = common_domain((left, right), (left_time, right_time))
     reach = _reach(domain, pairs, within, left_time, right_time)
-    match = Match(pairs, (left_time, right_time), reach, where, how, ordering, options)
+    slowly = unmatched_flush(flush, how, domain, reach, ordering)
+    match = Match(pairs, (left_time, right_time), reach, where, how, ordering, options, slowly)
     return paired(left, right, match, suffix, origin)
 
 
@@ -121,6 +129,36 @@ class Match:
     how: How = "inner"
     ordering: Ordering | None = None
     options: Oblivious | None = None
+    flush: Slow | None = None
+
+
+def unmatched_flush(
+    flush: Flush | None, how: How, domain: TimeDomain, reach: Reach, ordering: Ordering | None
+) -> Slow | None:
+    """Return the pace at which rows without a partner leave, checked; None if they leave at once.
+
+    Rows of a tumbling-window join can be bounded in windows: the stretches of time it joins by.
+    """
+    windows = None
+    if not isinstance(reach, SameBucket):
+        windows = "this join has no windows to count in"
+    slowly = slow_flush(flush, "rows without a partner", windows, UNMATCHED)
+    if slowly is None:
+        return None
+    if not KINDS[how].alone:
+        raise OptionError(
+            UNMATCHED,
+            f" is the pace of rows that have no partner, and {kind_words(how)} emits none of them;"
+            " leave it out",
+        )
+    if ordering is not None:
+        raise OptionError(
+            UNMATCHED,
+            " goes with results in any order; results in order leave when the mark reaches their"
+            " time. Leave one of the two out",
+        )
+    slowly.bound(domain, reach.span)  # refuses a length finer than the time column
+    return slowly
 
 
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
@@ -129,6 +167,10 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     updates = update_builders.both(left, right)
     if updates:
         update_builders.check_join(left, right, match.on, how, match.ordering is not None)
+        if match.flush is not None:
+            raise OptionError(
+                UNMATCHED, " goes with joins that emit every row; update streams replace their rows"
+            )
     names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     times = (left_time, time_right)
@@ -139,6 +181,12 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         )
         if measure is not None:
             oblivious_builders.refuse_order(match.ordering, left_time if equal_pairs else None)
+            if match.flush is not None:
+                raise OptionError(
+                    UNMATCHED,
+                    " is the pace of rows that have no partner, and this join, which measures its"
+                    " inputs, emits them as it finds out; leave it out, or promise something",
+                )
             return oblivious_builders.measuring_join(
                 (left, right),
                 keys=match.on,
@@ -185,6 +233,7 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         carried=carried,
         ordering=match.ordering,
         newest=updates,
+        flush=match.flush,
         origin=origin,
     )
     return node if match.ordering is None else in_order(node, match.ordering)

@@ -17,6 +17,7 @@ import polars as pl
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.oblivious.memory_model import InputTraits, joined
 from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
+from lowwater.joins.oblivious.read_ahead import TERM, ReadAhead
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.shape import KINDS, How
 from lowwater.plan import nodes
@@ -27,7 +28,7 @@ from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.size import Size, byte_count
 
-OPTIONS = "memory=, strategy=, accuracy= and latency="
+OPTIONS = "memory=, strategy=, accuracy=, latency= and read_ahead="
 
 
 def options_of(
@@ -35,21 +36,30 @@ def options_of(
     strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
+    read_ahead: int | str | None = None,
 ) -> Oblivious | None:
     """Return the checked options of a join that measures; None if none is given."""
-    if all(each is None for each in (memory, strategy, accuracy, latency)):
+    if all(each is None for each in (memory, strategy, accuracy, latency, read_ahead)):
         return None
     if accuracy is not None and (not isinstance(accuracy, int | float) or accuracy is True):
         raise OptionError(f"accuracy= is a share of results such as 0.999, not {accuracy!r}")
     wait = None if latency is None else nanoseconds(latency, "latency=")
     if wait is not None and wait <= 0:
         raise OptionError("latency= is how long a row may wait, a length of time above zero")
-    return Oblivious(
+    found = Oblivious(
         None if memory is None else byte_count(memory),
         "auto" if strategy is None else strategy,
         ACCURACY if accuracy is None else float(accuracy),
         wait,
+        ReadAhead.of(read_ahead),
     )
+    if read_ahead is not None and found.strategy in ("plain", "msf"):
+        raise OptionError(
+            TERM,
+            f" is about rows on disk, and strategy {found.strategy!r} puts none there; take 'dbf',"
+            " 'hybrid' or 'auto', or leave it out",
+        )
+    return found
 
 
 # ---- what is below -----------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from lowwater.plan.main_time import undecided
 from lowwater.plan.nodes import Node
 from lowwater.plan.text_places import under
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.options import DELETE_WHEN, EXPIRE, WEIGHTS, Deletion, Updates
+from lowwater.updates.options import DELETE_WHEN, EXPIRE, FRESH_WITHIN, WEIGHTS, Deletion, Updates
 
 
 def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> Node:
@@ -104,13 +104,16 @@ def check_deletion(by: Updates, where: str) -> None:
 
 
 def _check_weights(node: Node, by: Updates) -> None:
-    """Refuse weights of keys that the key columns cannot have."""
+    """Refuse weights and targets of keys that the key columns cannot have."""
+    said = [(WEIGHTS, key) for key, _ in by.weights] + [
+        (FRESH_WITHIN, key) for key, _ in by.targets
+    ]
     for at, name in enumerate(by.key):
         dtype = node.schema[name]
-        for key, _ in by.weights:
+        for option, key in said:
             if not _is_value(key[at], dtype):
                 raise QueryError(
-                    WEIGHTS,
+                    option,
                     f": {key[at]!r} is no value of update key column {name!r}, which has type"
                     f" {dtype}",
                 )

@@ -51,7 +51,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
     if not isinstance(flush, Immediate):
         detail += f"; answers leave {flush.describe()}"
         if isinstance(flush, Slow):  # paced by the mark
-            demand |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
+            demand |= Demand.grid(max(1, flush.bound(domain, window.slide) // PIECES))
     detail += f"; keeps {keep}" if keep else ""
     return plan.add(
         KernelOperator(
@@ -129,7 +129,7 @@ def _two_levels(
     grouping = WindowGrouping(attribute, domain, window, groups, aggregates, keys)
     ends = Demand.grid(window.slide, window.range)
     if in_order:  # all partials have to leave before the next window closes
-        flush = Slow(1, 1)
+        flush = Slow(within_windows=1, every=1)
     low = plan.add(
         KernelOperator(
             node=node,
@@ -202,7 +202,8 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
     """Compile an aggregate per session."""
     attribute, gap = node.attribute, node.gap
     domain = node.inputs[0].progress[attribute].domain
-    groups, aggregates = node.groups, node.aggregates
+    groups, aggregates, flush = node.groups, node.aggregates, node.flush
+    pace = "" if flush is None else f"; answers leave {flush.describe()}"
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     keys = plan.usable_groups(inputs[0], attribute, groups)
     return plan.add(
@@ -210,10 +211,10 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
             node=node,
             inputs=inputs,
             name="session",
-            detail=f"gap {domain.spell(gap)} on {attribute}{_calls(groups, node.texts)}",
+            detail=f"gap {domain.spell(gap)} on {attribute}{_calls(groups, node.texts)}{pace}",
             kernel=SessionAggregate,
             build=lambda store, _: SessionAggregate(
-                store, attribute, domain, gap, groups, aggregates, keys
+                store, attribute, domain, gap, groups, aggregates, keys, flush
             ),
             describe=fixed_demands([attribute], Demand.any_value(), bool(keys)),
             # A copy's punctuation on starts depends on the earliest session it has open.

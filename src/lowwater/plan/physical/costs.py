@@ -12,16 +12,22 @@ count as having different values and no delay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 import polars as pl
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
-from lowwater.joins.oblivious.options import RELIEF_MODES
-from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
+from lowwater.joins.oblivious.memory_model import (
+    InputTraits,
+    MemoryNeeds,
+    ReliefChooser,
+    joined,
+)
+from lowwater.joins.oblivious.memory_need import JoinNeed
+from lowwater.joins.oblivious.options import RELIEF_MODES, SPILLING_MODES
+from lowwater.joins.oblivious.read_ahead import rows_ahead
 from lowwater.joins.ordered.model import OrderCosts, switching_cost
 from lowwater.plan.builders.oblivious import declared_facts, measures_equal_times, rooted
 from lowwater.plan.builders.updates import sources
@@ -51,6 +57,11 @@ class Rates:
                 raise OptionError(f"the rate of {name!r} is rows a second above 0, not {rate!r}")
         if self.cost is not None and nanoseconds(self.cost, "cost=") <= 0:
             raise OptionError("cost= is a length of time above zero")
+
+    def among(self, names: Collection[str]) -> Rates:
+        """Return the rates of some streams only."""
+        found = {name: rate for name, rate in self.by_stream.items() if name in names}
+        return replace(self, by_stream=found)
 
     def of(self, node: Node) -> float:
         """Return the rows a second of an input."""
@@ -159,6 +170,8 @@ def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
         lines.append(
             f"rows without a partner: known when the other input has passed them, {certain}"
         )
+    if how.strategy in ("auto", *SPILLING_MODES):
+        lines.append(f"reads ahead of rows on disk: {how.read_ahead.describe()}")
     missing: list[str] = []
     traits = _traits_of_all(node, rates, missing)
     if traits is None:
@@ -172,11 +185,35 @@ def _buffers(node: AnyJoin, needs: MemoryNeeds, names: list[str]) -> list[str]:
     rows = ", ".join(f"{name} {needs.buffer(at):,} rows" for at, name in enumerate(names))
     widths = [_width(each.schema) for each in node.inputs]
     totals = []
+    first = rows_ahead(0, 0.0, 0, None)  # of auto, before a page has been read
+    ahead = [node.oblivious.read_ahead.fixed(width) if node.oblivious else None for width in widths]
     for mode in RELIEF_MODES:
-        kept = [needs.kept(at, mode, PAGE_ROWS) for at in range(len(names))]
+        kept = [
+            needs.kept(at, mode, first if rows is None else rows) for at, rows in enumerate(ahead)
+        ]
         size = sum(each * width for each, width in zip(kept, widths, strict=True))
         totals.append(f"{mode} {sum(kept):,} rows, {spell_bytes(size)}")
     return [f"predicted buffers: {rows}", f"in memory by strategy: {'; '.join(totals)}"]
+
+
+def memory_need(node: AnyJoin, rates: Rates | None) -> JoinNeed | None:
+    """Return the memory that a join without a window needs, by what its streams declare; None if
+    that is not enough."""
+    how, traits = node.oblivious, _traits_of_all(node, rates, [])
+    if how is None or traits is None:
+        return None
+    widths = [float(_width(each.schema)) for each in node.inputs]
+    needs = MemoryNeeds.of(traits)
+    ahead = [how.read_ahead.fixed(width) for width in widths]
+    first = rows_ahead(0, 0.0, 0, None)
+    return JoinNeed(
+        needs,
+        tuple(widths),
+        tuple(ReliefChooser(how, limited=True).allowed(needs)),
+        how.accuracy,
+        max(first if rows is None else rows for rows in ahead),
+        most=how.memory,
+    )
 
 
 def _traits_of_all(

@@ -13,7 +13,7 @@ from lowwater.joins.band_join import BandJoin
 from lowwater.joins.half_join import HalfJoin
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.capped_join import CappedJoin
 from lowwater.joins.oblivious.restarting_join import RestartingJoin
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.ordered_shape import OrderedShape, Ties, Timed, number_of
@@ -57,6 +57,9 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
     places = [(side, node.times[side], shape.out_times[side], 0) for side in (0, 1)]
     places += [(each.side, each.name, each.out, each.behind) for each in node.carried]
     releasing = [1 - side for side in kind.alone]
+    flush, bound = node.flush, 0
+    if flush is not None:
+        bound = flush.bound(node.domain, node.reach.span)
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         # A mark purges the other side: by slices, or at every step if unmatched rows are results. A
@@ -77,7 +80,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
     by = _joined_groups(plan, node, inputs)
 
     def narrow(awaited: frozenset[str]) -> Build:
-        return lambda store, _: kernel(store, shape, slice_ticks, by, awaited)
+        return lambda store, _: kernel(store, shape, slice_ticks, by, awaited, flush, bound)
 
     groups = {}
     if by and all(shape.shows(key) for key in by):
@@ -88,14 +91,17 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         node=node,
         inputs=inputs,
         kernel=kernel,
-        build=lambda store, _: kernel(store, shape, slice_ticks, by),
+        build=lambda store, _: kernel(store, shape, slice_ticks, by, None, flush, bound),
         describe=describe,
         traits=Traits(
-            passes=_pairs_pass(node), together=node.on, alike=True, updates=node.updates is not None
+            passes=_pairs_pass(node),
+            together=node.on,
+            alike=flush is None,  # rows without a partner leave as rows come in
+            updates=node.updates is not None,
         ),
         groups=groups,
         narrow=narrow,
-        remarks=[_joint_promises(node)] if kind.pairs else [],
+        remarks=_join_remarks(node),
     )
     if node.ordering is not None:
         wide = replace(shape, output={**shape.output, **_numbers_of(node)})
@@ -171,7 +177,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         detail=_detail(node),
         node=node,
         inputs=inputs,
-        kernel=ObliviousJoin if measures else MultiJoin,
+        kernel=CappedJoin if measures else MultiJoin,
         build=narrow(None),
         describe=describe,
         # The punctuation of a join that measures its inputs depends on the rows of its bucket.
@@ -236,6 +242,14 @@ def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
         for name in (left, node.right_names[right])
         if name in node.schema and (not node.kind.outer or name in node.merged)
     )
+
+
+def _join_remarks(node: nodes.JoinNode) -> list[Remark]:
+    """Return the remarks on a join of two inputs."""
+    remarks = [_joint_promises(node)] if node.kind.pairs else []
+    if (flush := node.flush) is not None:
+        remarks.append(lambda *_: [f"rows without a partner leave {flush.describe()}"])
+    return remarks
 
 
 def _joint_promises(node: AnyJoin) -> Remark:

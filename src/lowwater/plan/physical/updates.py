@@ -273,7 +273,9 @@ def _newest_join_remarks(node: nodes.NewestJoinNode) -> list[str]:
 _NEXT: dict[Schedule, str] = {
     "in-place": "the key that has waited longest",
     "fifo": "the key whose newest update has waited longest",
-    "linecutting": "a key that is rarely updated, or else the one that has waited longest",
+    "linecutting": "a key whose rate is below 1 / (cost * waiting keys), or else the one that has"
+    " waited longest",
+    "rare-first": "a key that is rarely updated, or else the one that has waited longest",
     "auto": "the key whose service is worth most",
 }
 

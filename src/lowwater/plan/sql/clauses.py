@@ -17,7 +17,7 @@ PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
 FLUSH_PARTS = ("EVERY", "WITHIN")
 WINDOWS_WORDS = ("LAZY", "EAGER")
 """The words of WINDOWS."""
-JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY")
+JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY", "READ_AHEAD", "UNMATCHED")
 """The words that begin the parts of a join clause."""
 _AFTER_ALL = (
     "a clause of joins is that of all joins of the query: it goes after the last source, or after"
@@ -68,7 +68,8 @@ class OrderStrategy(exp.Expression):
 
 
 class JoinClause(exp.Expression):
-    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window."""
+    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window, or
+    ``[UNMATCHED SLOW EVERY 160 ROWS WITHIN 1 MINUTE]``, the pace of rows without a partner."""
 
     arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
 
@@ -97,6 +98,7 @@ STREAM_CLAUSES = {
     "IDLE ON DEMAND": "nothing",
     "HEARTBEAT EVERY": "length",
     "IDLE HEARTBEAT EVERY": "length",
+    "BEHIND CLOCK": "length",
     "STALE AFTER": "length",
     "LATE TO": "text",
     "UPDATE KEY": "key",
@@ -107,6 +109,7 @@ STREAM_CLAUSES = {
     "WINDOWS": "words",
     "EXPIRE": "length",
     "DELETE WHEN": "condition",
+    "FRESH WITHIN": "targets",
     "FOLLOW": "nothing",
     "OPTIONS": "pairs",
 }
@@ -313,10 +316,20 @@ class ClauseParser(SqlParser):
 
     def _parse_weight(self) -> exp.Expr:
         """Parse ``'GOOG' = 60`` or ``('GOOG', 'NYSE') = 1 minute``."""
+        return self._parse_of_key("a weight is a key and a number, for example 'GOOG' = 60")
+
+    def _parse_target(self) -> exp.Expr:
+        """Parse ``'GOOG' = 5 seconds``."""
+        return self._parse_of_key(
+            "a target is a key and a length of time, for example 'GOOG' = 5 seconds"
+        )
+
+    def _parse_of_key(self, expected: str) -> exp.Expr:
+        """Parse a key, ``=`` and a number or length; ``expected`` says what is missing."""
         token = self._curr
         key = self._parse_unary()
         if key is None or not self._match(TokenType.EQ):
-            self.raise_error("a weight is a key and a number, for example 'GOOG' = 60", token)
+            self.raise_error(expected, token)
             return exp.null()
         weight = self.expression(Weight(this=key, expression=self._parse_length()))
         return placed(weight, token)
@@ -341,7 +354,9 @@ class ClauseParser(SqlParser):
             return self._parse_word("AUTO, PLAIN, MSF, DBF or HYBRID")
         if name == "accuracy":
             return self._parse_share()
-        return self._parse_length()
+        if name == "read_ahead" and self._match_text_seq("AUTO"):
+            return placed(self.expression(exp.var("auto")), self._prev)
+        return self._parse_flush() if name == "unmatched" else self._parse_length()
 
     # ---- parts of clauses ------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from lowwater.updates.options import (
     COMPLETE_WITHIN,
     DELETE_WHEN,
     EXPIRE,
+    FRESH_WITHIN,
     OPTIONS,
     SCHEDULE,
     SCHEDULES,
@@ -67,6 +68,7 @@ class Declared:
     on_demand: bool = False
     skew: Span | None = None
     heartbeat: Span | None = None
+    behind_clock: Span | None = None
     stale_after: Span | None = None
     late_to: str | None = None
     updates: Updates | None = None
@@ -92,6 +94,7 @@ _FIELDS = {
     "IDLE ON DEMAND": "on_demand",
     "HEARTBEAT EVERY": "heartbeat",
     "IDLE HEARTBEAT EVERY": "heartbeat",
+    "BEHIND CLOCK": "behind_clock",
     "STALE AFTER": "stale_after",
     "LATE TO": "late_to",
     "FOLLOW": "follow",
@@ -102,7 +105,7 @@ _FIELDS = {
 read together."""
 _SKEWED = ("IDLE ON DEMAND", "HEARTBEAT EVERY", "IDLE HEARTBEAT EVERY")
 """The clauses after which WITHIN is the skew of an idle source."""
-_BETWEEN = ("LEARNED", "UNPROMISED", *_FACTS, "OPTIONS", *UPDATES)
+_BETWEEN = ("LEARNED", "UNPROMISED", *_FACTS, "BEHIND CLOCK", "OPTIONS", *UPDATES)
 """The clauses that may stand between these and their WITHIN."""
 
 
@@ -306,6 +309,7 @@ def _read_updates(
         "weights": _weights(given.get(WEIGHTS.clause), values, text),
         "expire": _length(given.get(EXPIRE.clause), values, text),
         "delete_when": deletes.shown if deletes is not None else None,
+        "fresh_within": _fresh_within(given.get(FRESH_WITHIN.clause), values, text),
     }
     with at(text, given[KEY], clauses=given):
         return updates_of(tuple(key), **options), deletes
@@ -354,11 +358,28 @@ def _weights(
         return None
     weights: dict[Hashable, float | str] = {}
     for each in clause.expressions:
-        key = _constants(each.this, values, text)
+        key = _constants(each.this, values, text, clause.this)
         if key in weights:
             raise wrong("WEIGHTS names a key twice", text, each)
         weights[key] = _weight(each.expression, values, text)
     return weights
+
+
+def _fresh_within(
+    clause: exp.Expr | None, values: Values, text: str
+) -> str | dict[Hashable, str] | None:
+    """Return the staleness that is asked for of all keys, or of single keys."""
+    if clause is None:
+        return None
+    if clause.args.get("length") is not None:
+        return duration(clause.args["length"], values, text, clause.this)
+    found: dict[Hashable, str] = {}
+    for each in clause.expressions:
+        key = _constants(each.this, values, text, clause.this)
+        if key in found:
+            raise wrong(f"{clause.this} names a key twice", text, each)
+        found[key] = duration(each.expression, values, text, clause.this)
+    return found
 
 
 def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
@@ -370,15 +391,15 @@ def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
     return float(size) if size is not None else duration(tree, values, text, "WEIGHTS")
 
 
-def _constants(tree: exp.Expr, values: Values, text: str) -> tuple[Hashable, ...]:
+def _constants(tree: exp.Expr, values: Values, text: str, clause: str) -> tuple[Hashable, ...]:
     """Return the values of a key: one, or several in parentheses."""
     if isinstance(tree, exp.Paren | exp.Tuple):
         parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree.this]
-        return tuple(_constant(each, values, text) for each in parts)
-    return (_constant(tree, values, text),)
+        return tuple(_constant(each, values, text, clause) for each in parts)
+    return (_constant(tree, values, text, clause),)
 
 
-def _constant(tree: exp.Expr, values: Values, text: str) -> Hashable:
+def _constant(tree: exp.Expr, values: Values, text: str, clause: str) -> Hashable:
     if isinstance(tree, exp.Placeholder | exp.Parameter):
         tree = parameter(tree, values, text)
     if isinstance(tree, exp.Literal) and tree.is_string:
@@ -387,5 +408,5 @@ def _constant(tree: exp.Expr, values: Values, text: str) -> Hashable:
         return bool(tree.this)
     whole = number(tree)
     if whole is None or whole.denominator != 1:
-        raise wrong("a key in WEIGHTS is a text, a whole number, TRUE or FALSE", text, tree)
+        raise wrong(f"a key in {clause} is a text, a whole number, TRUE or FALSE", text, tree)
     return int(whole)

@@ -65,6 +65,12 @@ class InsertInto(exp.Expression):
     arg_types: ClassVar = {"this": True, "expression": True}
 
 
+class SetOption(exp.Expression):
+    """``SET MEMORY = '1 GB'``: an option of all queries of a pipeline file."""
+
+    arg_types: ClassVar = {"this": True, "expression": True}
+
+
 class Parser(ClauseParser):
     """Parses the language: SQL, clauses, sources and the statements of a pipeline file."""
 
@@ -78,6 +84,7 @@ class Parser(ClauseParser):
         **SqlParser.STATEMENT_PARSERS,
         TokenType.CREATE: lambda self: self._parse_create_stream() or self._parse_create(),
         TokenType.INSERT: lambda self: self._parse_insert_into() or self._parse_insert(),
+        TokenType.SET: lambda self: self._parse_set_option(),
     }
 
     def _parse_csv(
@@ -227,7 +234,7 @@ class Parser(ClauseParser):
 
     def _parse_as_command(self, start: Token) -> exp.Command:
         what = self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
-        said = "a statement is a query, CREATE STREAM, CREATE VIEW or INSERT INTO."
+        said = "a statement is a query, CREATE STREAM, CREATE VIEW, INSERT INTO or SET."
         hint = hint_at(what, ("STREAM", "VIEW"))
         self._raise_hinted(said + hint, hint, start)
         return exp.Command(this=start.text)
@@ -269,7 +276,7 @@ class Parser(ClauseParser):
             self._raise_hinted(said, hint, token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
-        if kind == "length":
+        if kind == "length" or (kind == "targets" and not self._at_bracket_of_keys()):
             clause.set("length", self._parse_length())
         elif kind == "share":
             clause.set("share", self._parse_share())
@@ -278,6 +285,9 @@ class Parser(ClauseParser):
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
         return self._spanned(self.expression(clause), token)
+
+    def _at_bracket_of_keys(self) -> bool:
+        return bool(self._curr and self._curr.token_type == TokenType.L_PAREN)
 
     def _parse_row_condition(self, words: str) -> exp.Expr:
         token = self._curr
@@ -297,6 +307,8 @@ class Parser(ClauseParser):
             return self._parse_wrapped_csv(self._parse_option)
         if kind == "weights":
             return self._parse_wrapped_csv(self._parse_weight)
+        if kind == "targets":
+            return self._parse_wrapped_csv(self._parse_target)
         if kind == "words":
             return [self._parse_dashed(WORDS_OF[words])]
         text = kind == "text"
@@ -322,6 +334,25 @@ class Parser(ClauseParser):
             self.raise_error("an option is a name and a text, for example header 'true'", token)
         return self.expression(exp.EQ(this=exp.var(name), expression=value))
 
+    def _parse_set_option(self) -> exp.Expr:
+        """Parse ``SET MEMORY = '1 GB'`` or ``SET ADMISSION = REFUSE``, with = or TO between."""
+        token = self._curr
+        word = token.text.upper() if token else ""
+        if not self._match_texts(SET_OPTIONS):
+            hint = hint_at(word, SET_OPTIONS)
+            self._raise_hinted(f"SET takes {' or '.join(SET_OPTIONS)}.{hint}", hint, token)
+        if not self._match(TokenType.EQ) and not self._match_text_seq("TO"):
+            self.raise_error(f"= is missing: SET {word} = {SET_OPTIONS[word]}")
+        value = self._parse_string() or self._parse_length_or_word()
+        option = self.expression(SetOption(this=exp.var(word), expression=value))
+        return self._spanned(option, token)
+
+    def _parse_length_or_word(self) -> exp.Expr:
+        """Parse a number with a unit, a parameter, or a word."""
+        if self._curr and self._curr.token_type == TokenType.VAR:
+            return self._parse_word("WARN or REFUSE")
+        return self._parse_length()
+
     def _parse_insert_into(self) -> exp.Expr | None:
         index = self._index
         if self._match(TokenType.INTO) and self._match(TokenType.STRING, advance=False):
@@ -335,9 +366,11 @@ class Parser(ClauseParser):
 
 
 WORDS_OF = {
-    "SCHEDULE": "IN-PLACE, FIFO, LINECUTTING or AUTO",
+    "SCHEDULE": "IN-PLACE, FIFO, LINECUTTING, RARE-FIRST or AUTO",
     "WINDOWS": "LAZY or EAGER",
 }
+SET_OPTIONS = {"MEMORY": "'1 GB'", "ADMISSION": "WARN"}
+"""The options that SET takes, each with an example of its value."""
 TABLE_FUNCTIONS = {"TUMBLE": ["range"], "HOP": ["slide", "range"], "SESSION": ["session"]}
 
 _AFTER_OPTION = (TokenType.STRING, TokenType.EQ, TokenType.COMMA, TokenType.R_PAREN)

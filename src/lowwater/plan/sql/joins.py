@@ -62,8 +62,9 @@ class Joins:
         plain = [each for each in where if _exists(each) is None]
         for each in plain:
             self._refuse(each)
+        self._pairs.unmatched = self._unmatched(joined, existing, clause)
         if not joined:
-            if clause is not None:
+            if clause is not None and self._pairs.unmatched is None:
                 raise wrong("this clause is of joins, and nothing is joined", self._text, clause)
             names = {first.name: {name: name for name in first.node.schema}}
             scope = Scope(self._text, self._values, first.node, names)
@@ -73,6 +74,28 @@ class Joins:
         for each in existing:
             self._half(scope, each)
         return scope
+
+    def _unmatched(
+        self,
+        joined: Sequence[tuple[Relation, exp.Join]],
+        existing: Sequence[exp.Expr],
+        clause: exp.Expr | None,
+    ) -> exp.Expr | None:
+        """Return the pace of rows without a partner in the clause of joins; refuse it where no join
+        emits such rows."""
+        pace: exp.Expr | None = clause.args.get("unmatched") if clause is not None else None
+        if pace is None:
+            return None
+        outer = any(KINDS[self._how(join)].alone for _, join in joined)
+        if not outer and not any(isinstance(each, exp.Not) for each in existing):
+            raise wrong(
+                "UNMATCHED is the pace of rows without a partner; only outer and anti joins and NOT"
+                " EXISTS emit such rows",
+                self._text,
+                pace,
+                clause,
+            )
+        return pace
 
     def _refuse(self, condition: exp.Expr) -> None:
         for each in condition.walk():

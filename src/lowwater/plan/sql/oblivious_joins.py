@@ -14,45 +14,75 @@ from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
+from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.pairs import JoinSide, Pairs
 from lowwater.plan.sql.values import Values, duration, number, parameter, share
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.size import byte_count
 
+OPTIONS = ("memory", "strategy", "accuracy", "latency", "read_ahead")
+"""The parts of a join clause that are options of joins without a window."""
+
 
 def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivious | None:
-    """Return the options in ``[MEMORY '64 MB', STRATEGY hybrid, ACCURACY 0.99, LATENCY 2
-    seconds]``; None without such a clause."""
+    """Return the options in ``[MEMORY '64 MB', STRATEGY hybrid, ACCURACY 0.99, LATENCY 2 seconds,
+    READ_AHEAD 512 ROWS]``; None without such a clause."""
     if tree is None:
         return None
-    memory, strategy, accuracy, latency = (
-        tree.args.get(name) for name in ("memory", "strategy", "accuracy", "latency")
-    )
+    memory, strategy, accuracy, latency, ahead = (tree.args.get(name) for name in OPTIONS)
     wait = None
     if latency is not None:
         wait = duration(latency, values, text, "LATENCY", "2 seconds")
     if strategy is not None and strategy.name.lower() not in STRATEGIES:
         known = ", ".join(STRATEGIES).upper()
         raise wrong(f"STRATEGY is one of {known}, not {strategy.name.upper()}", text, strategy)
-    return oblivious_builders.options_of(
-        _memory(memory, values, text) if memory is not None else None,
-        strategy.name.lower() if strategy is not None else None,
-        share(accuracy, values, text, "ACCURACY") if accuracy is not None else None,
-        wait,
-    )
+    with at(text, *(each for each in (ahead, strategy) if each is not None)):
+        return oblivious_builders.options_of(
+            memory_size(memory, values, text) if memory is not None else None,
+            strategy.name.lower() if strategy is not None else None,
+            share(accuracy, values, text, "ACCURACY") if accuracy is not None else None,
+            wait,
+            _read_ahead(ahead, values, text) if ahead is not None else None,
+        )
 
 
-def _memory(tree: exp.Expr, values: Values, text: str) -> int:
+def memory_size(tree: exp.Expr, values: Values, text: str, what: str = "MEMORY") -> int:
     """Return the bytes of ``'64 MB'``, ``64 MB``, a number, or a parameter that is one of them."""
-    amount, unit = tree.this, tree.args.get("unit")
-    if isinstance(amount, exp.Placeholder | exp.Parameter):
-        amount = parameter(amount, values, text)
+    amount, unit = _amount(tree, values, text)
     size = number(amount)
     with at(text, tree):
         if size is not None and unit is None:
-            return byte_count(int(size), "MEMORY")
+            return byte_count(int(size), what)
         written = amount.name if isinstance(amount, exp.Literal) else amount.sql()
-        return byte_count(f"{written} {unit.name}" if unit is not None else written, "MEMORY")
+        return byte_count(f"{written} {unit.name}" if unit is not None else written, what)
+
+
+def _amount(tree: exp.Expr, values: Values, text: str) -> tuple[exp.Expr, exp.Expr | None]:
+    """Return a number or text, perhaps the value of a parameter, and the unit after it."""
+    amount, unit = (tree.this, tree.args.get("unit")) if isinstance(tree, Length) else (tree, None)
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        amount = parameter(amount, values, text)
+    return amount, unit
+
+
+def _read_ahead(tree: exp.Expr, values: Values, text: str) -> int | str:
+    """Return ``512 ROWS`` or a number as rows, an amount of memory as a text of bytes, and AUTO as
+    "auto"."""
+    if isinstance(tree, exp.Var):
+        return "auto"
+    amount, unit = _amount(tree, values, text)
+    rows = number(amount)
+    if rows is not None and rows.denominator == 1 and (unit is None or _is_rows(unit)):
+        return int(rows)
+    if unit is not None and _is_rows(unit):
+        raise wrong("READ_AHEAD takes a whole number of rows, such as 512 ROWS", text, tree)
+    if isinstance(amount, exp.Literal) and amount.name.lower() == "auto":
+        return "auto"
+    return f"{memory_size(tree, values, text, 'READ_AHEAD')} bytes"
+
+
+def _is_rows(unit: exp.Expr) -> bool:
+    return unit.name.upper() in ("ROW", "ROWS")
 
 
 def join_all(

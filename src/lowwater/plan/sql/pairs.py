@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from lowwater.joins.shape import KINDS, How
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.builders.joins import Match, newest, paired
+from lowwater.plan.builders.joins import Match, newest, paired, unmatched_flush
 from lowwater.plan.builders.oblivious import unpromised
 from lowwater.plan.expressions import Expression, Formula, column_tree, compile_expression
 from lowwater.plan.nodes import Node
@@ -23,7 +23,7 @@ from lowwater.plan.sql.bands import Bands, together
 from lowwater.plan.sql.scope import Scope, cut
 from lowwater.plan.sql.sources import Relation
 from lowwater.plan.sql.values import Values
-from lowwater.plan.sql.windows import Clause
+from lowwater.plan.sql.windows import Clause, read_flush
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.duration import SECOND
 
@@ -46,6 +46,8 @@ class Pairs:
 
     def __init__(self, text: str, values: Values, origin: str):
         self.text, self._values, self.origin = text, values, origin
+        self.unmatched: exp.Expr | None = None
+        """The pace of rows without a partner; None if they leave at once."""
         self._owner: dict[str, str] = {}
 
     def own(self, columns: Iterable[str], source: str) -> None:
@@ -206,6 +208,12 @@ class Pairs:
             with at(self.text, *rest, source):
                 return newest(left.node, right.node, pairs, residual, "", self.origin), later
         match = Match(tuple(pairs), chosen[0], chosen[1], residual, how, options=options)
+        if self.unmatched is not None and KINDS[how].alone:
+            domain = left.node.progress[chosen[0][0]].domain
+            with at(self.text, self.unmatched):
+                given = read_flush(self.unmatched, self._values, self.text)
+                flush = unmatched_flush(given, how, domain, chosen[1], None)
+            match = replace(match, flush=flush)
         with at(self.text, *rest, source):
             return paired(left.node, right.node, match, "", self.origin), later
 

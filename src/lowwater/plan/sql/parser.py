@@ -109,7 +109,7 @@ def _by_statement(tokens: list[Token]) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
-BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "(")
+BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "SET", "(")
 
 
 def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
@@ -120,7 +120,7 @@ def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
         near = get_close_matches(first.text.upper(), BEGINNINGS, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise pointed(
-            f"a statement begins with SELECT, WITH, CREATE or INSERT.{hint}",
+            f"a statement begins with SELECT, WITH, CREATE, INSERT or SET.{hint}",
             text,
             first.start,
             first.end - first.start + 1,
@@ -130,7 +130,7 @@ def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
 _WORDS = """
 SELECT DISTINCT FROM WHERE GROUP HAVING ORDER WINDOW UNION JOIN USING INNER OUTER LEFT RIGHT FULL
 SEMI ANTI WITH BETWEEN EXISTS CASE WHEN THEN ELSE CAST INTERVAL RANGE SLIDE SESSION ROWS CREATE
-STREAM VIEW INSERT INTO TUMBLE DESCRIPTOR FILTER
+STREAM VIEW INSERT INTO TUMBLE DESCRIPTOR FILTER WITHIN
 """
 WORDS = frozenset(_WORDS.split())
 """Words of the language; near misses are hinted at."""

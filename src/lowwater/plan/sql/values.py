@@ -200,6 +200,17 @@ def whole(
     return int(size)
 
 
+def has_unit_of_time(tree: exp.Expr) -> bool:
+    """Return True if the length in a clause has a unit of time."""
+    unit = _unit(tree) if isinstance(tree, Length) else None
+    if unit is None:
+        return False
+    try:
+        return nanoseconds(f"1 {unit}") > 0
+    except OptionError:
+        return False
+
+
 def _amount(tree: Length, values: Values, text: str) -> exp.Expr:
     """Return the number of a length; a parameter's value stands in its place."""
     amount: exp.Expr = tree.this.unnest()

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from lowwater.errors import QueryError
 from lowwater.operators.flush import Flush, lazy, slow
+from lowwater.operators.window_aggregate import IMMEDIATE
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.sql import clauses
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item
-from lowwater.plan.sql.values import Span, Values, span, whole
+from lowwater.plan.sql.values import (
+    Span,
+    Values,
+    duration,
+    has_unit_of_time,
+    interval,
+    span,
+    whole,
+)
 from lowwater.plan.text_places import at, wrong
 
 
@@ -42,8 +51,8 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     if "session" not in parts and "range" not in parts:
         raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
     closing = _closing(tree, values, text)
-    if "session" in parts and closing != aggregate_builders.AT_ONCE:
-        raise wrong("FLUSH, KEEP and TABLE belong to windows with a RANGE", text, tree)
+    if "session" in parts and replace(closing, flush=IMMEDIATE) != aggregate_builders.AT_ONCE:
+        raise wrong("KEEP and TABLE belong to windows with a RANGE", text, tree)
     if "slide" in parts and parts["slide"].on_change:
         _check_on_change(tree, parts["range"], text)
     return Clause(tree, attribute=tree.args.get("wa"), closing=closing, **parts)
@@ -76,26 +85,32 @@ def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Cl
     flush, keep, table = (tree.args.get(name) for name in ("flush", "keep", "table"))
     with at(text, keep or tree):
         return aggregate_builders.Closing.of(
-            _flush(flush, values, text) if flush is not None else None,
+            read_flush(flush, values, text) if flush is not None else None,
             keep.name.lower() if keep is not None else None,
             whole(table, values, text, "TABLE", "SLOTS") if table is not None else None,
         )
 
 
-def _flush(tree: exp.Expr, values: Values, text: str) -> Flush:
+def read_flush(tree: exp.Expr, values: Values, text: str) -> Flush:
+    """Return the policy of ``SLOW EVERY 160 ROWS WITHIN 2 WINDOWS``, with a bound in windows or a
+    length of time."""
     every, within = tree.args.get("every"), tree.args.get("within")
-    given = {}
-    if within is not None:
-        given["within_windows"] = whole(within, values, text, "WITHIN", "WINDOWS")
+    windows, length = None, None
+    if within is not None and (interval(within) is not None or has_unit_of_time(within)):
+        length = duration(within, values, text, "WITHIN")
+    elif within is not None:
+        windows = whole(within, values, text, "WITHIN", "WINDOWS")
     kind = tree.this.name.upper()
     if kind == "LAZY" and every is None:
-        return lazy(**given)
+        return lazy(windows, length)
     if kind == "SLOW":
-        if every is not None:
-            given["every"] = whole(every, values, text, "EVERY", "ROWS")
-        return slow(**given)
+        rows = whole(every, values, text, "EVERY", "ROWS") if every is not None else 160
+        return slow(rows, windows, length)
     raise wrong(
-        "FLUSH is SLOW EVERY 160 ROWS WITHIN 2 WINDOWS, or LAZY WITHIN 2 WINDOWS", text, tree.this
+        "FLUSH is SLOW EVERY 160 ROWS WITHIN 2 WINDOWS or LAZY WITHIN 2 WINDOWS; the bound may"
+        " also be a length of time, WITHIN 1 MINUTE",
+        text,
+        tree.this,
     )
 
 
@@ -128,7 +143,8 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
             raise wrong("WA names a column", scope.text, clause.attribute)
         on = resolved.name
     if clause.session is not None:
-        return aggregate_builders.session(scope.node, _duration(clause.session), on)
+        flush = clause.closing.flush
+        return aggregate_builders.session(scope.node, _duration(clause.session), on, flush)
     assert clause.range is not None
     rows, slide = clause.range.rows, clause.slide
     if rows is not None:

@@ -18,8 +18,8 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
-from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.options import Updates
+from lowwater.updates.key_queue import KeyQueue, report_of
+from lowwater.updates.options import Key, Updates
 from lowwater.updates.windows.open_windows import Ticks
 from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
 from lowwater.updates.windows.window_keys import WindowCell
@@ -40,10 +40,28 @@ class UpdateWindows(WindowQueueKernel):
         deletion = self._by.deletion
         self._queue.enqueue(rows, ticks, when, None if deletion is None else deletion.of(rows))
 
+    def _follow(self, rows: Chunk, ticks: Ticks) -> None:
+        if self._by.forgets and rows.height:
+            deletion = self._by.deletion
+            gone = None if deletion is None else deletion.of(rows)
+            self._queue.follow(rows, ticks, self._arrivals(rows), gone)
+
+    def _end_keys(self, mark: int) -> list[Element]:
+        if self._by.forgets:
+            self._queue.reach(mark, self._now())
+        return self._forget()
+
     def _advance(self, mark: int) -> list[Element]:
         self._queue.advance(mark, self._now())
-        self._queue.forget()
-        return self._punctuate(self._queue.least())
+        return [*self._forget(), *self._punctuate(self._queue.least())]
+
+    def _forget(self) -> list[Element]:
+        """Forget keys that have ended and return the punctuation that reports them: their last
+        windows have been answered."""
+        return self._report(self._queue.forget())
+
+    def _report(self, ended: Sequence[tuple[Key, int]]) -> list[Element]:
+        return report_of(ended, self._by.key, self._schema)
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Complete the windows of single keys that end by their marks."""
@@ -52,12 +70,19 @@ class UpdateWindows(WindowQueueKernel):
             return []
         if not self.host.hurried:
             first = self._window.first_open(pl.col(MARK))
-            return self._punctuate_keys(promise.marks.with_columns(first))
-        order = tuple(name for name in self._by.key if name in names)
-        marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
+            passed = self._punctuate_keys(promise.marks.with_columns(first))
+            self._queue.follow_marks(self._marks_of(promise))
+            return [*passed, *self._forget()]
+        order, marks = self._marks_of(promise)
         moved = self._queue.advance_keys(order, marks, self._now())
-        self._queue.forget()
-        return self._punctuate_cells(moved)
+        return [*self._forget(), *self._punctuate_cells(moved)]
+
+    def _marks_of(self, promise: GroupPunctuation) -> tuple[tuple[str, ...], dict[Key, int]]:
+        """Return the marks of single keys, and the key columns that name them."""
+        names = promise.keys
+        order = tuple(name for name in self._by.key if name in names)
+        marks = promise.marks.select(*order, MARK).iter_rows()
+        return order, {row[:-1]: row[-1] for row in marks}
 
     def _punctuate_cells(self, cells: Sequence[WindowCell]) -> list[Element]:
         """Return punctuation on keys whose windows to come start later than known so far."""
@@ -88,11 +113,12 @@ class UpdateWindows(WindowQueueKernel):
         return self._queue.scheduler.waiting * self._queue.window_rows
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
-        self._queue.forget()  # those whose last window was in the previous portion
+        ended = self._forget()  # those whose last window was in the previous portion
         portion = self._queue.dequeue(rows, now)
         self._in_work = [cell.account for cell in portion.closed]
         self._left = portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
+        ended += self._report(self._queue.over(portion.closed) if self._by.forgets else [])
         out: list[Element] = []
         if self._left:
             out.append(self._edges.marked(portion.rows, portion.starts))
@@ -100,6 +126,7 @@ class UpdateWindows(WindowQueueKernel):
             *out,
             *self._punctuate(self._queue.least()),
             *self._punctuate_cells(portion.closed),
+            *ended,
         ]
 
     # ---- requests and metrics --------------------------------------------------------------

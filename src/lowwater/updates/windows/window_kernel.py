@@ -131,6 +131,7 @@ class WindowQueueKernel(QueueKernel):
         """Add rows to the queue; where work takes no time, return them for all their windows."""
         ticks = self._domain.array_of(chunk[self._time])
         if not self.host.hurried:
+            self._follow(chunk, ticks)
             at, starts = self._edges.spread(ticks)
             return [self._edges.marked(chunk[at], starts)] if len(at) else []
         self._enqueue(chunk, ticks, self._arrivals(chunk))
@@ -142,8 +143,16 @@ class WindowQueueKernel(QueueKernel):
             return []
         self._mark = promise.values[0]
         if not self.host.hurried:
-            return self._punctuate(self._window.first_open(self._mark))
+            passed = self._punctuate(self._window.first_open(self._mark))
+            return [*passed, *self._end_keys(self._mark)]
         return self._advance(self._mark)
+
+    def _follow(self, rows: Chunk, ticks: Ticks) -> None:
+        """Note rows that leave at once, where keys end."""
+
+    def _end_keys(self, mark: int) -> list[Element]:
+        """Return the report of the keys that have ended by a mark, where rows leave at once."""
+        return []
 
     def _punctuate(self, start: int) -> list[Element]:
         """Return the punctuation that no window to come starts before ``start``, if it is new."""

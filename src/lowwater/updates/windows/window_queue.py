@@ -79,6 +79,8 @@ class WindowQueue:
         self._closing: dict[WindowCell, None] = {}
         self.window_rows = 0.0
         """Average number of rows in a window."""
+        self._reached = BEGINNING
+        """The last mark; the end of the stream is none."""
 
     def _cost(self) -> float:
         return self._pace.cost * max(self.window_rows, 1.0)
@@ -132,17 +134,59 @@ class WindowQueue:
             cell.latest = int(ticks[newest])
             self.keys.expiry.set_end(cell, cell.latest, gone is not None and bool(gone[newest]))
 
-    def forget(self) -> None:
-        """Forget the keys that have ended and have no window left."""
+    def follow(
+        self, rows: Chunk, ticks: Ticks, when: Ticks, gone: NDArray[np.bool_] | None
+    ) -> None:
+        """Note rows that leave at once: a key ends after its newest row, and after the last window
+        that this row is in."""
+        self.keys.begin(int(when[0]))
+        for key, at in by_key(rows, self._by.key):
+            cell = self._cell(key)
+            self._note_newest(cell, at, ticks, gone)
+            last = cell.latest // self._window.slide * self._window.slide + self._window.range
+            if cell.end < END_OF_TIME:
+                cell.end = max(cell.end, last)
+
+    def follow_marks(self, found: tuple[tuple[str, ...], Mapping[Key, int]]) -> None:
+        """Note marks of single keys, named by some key columns, where rows leave at once."""
+        if not self._by.forgets:
+            return
+        names, marks = found
+        self._marks.update(names, marks)
+        for cell in self._named(names, marks):
+            cell.mark = max(cell.mark, marks.get(self._marks.part(cell.key, names), BEGINNING))
+            self._moved[cell] = None
+
+    def reach(self, mark: int, now: int) -> None:
+        """Note the mark, at a moment in clock nanoseconds."""
+        self.progress.advance(mark, now)
+        if mark < END_OF_TIME:
+            self._reached = mark
+
+    def over(self, cells: Iterable[WindowCell]) -> list[tuple[Key, int]]:
+        """Return those of some keys that have ended and have no window left, and their ends; the
+        windows that only the end of the stream completes do not end a key."""
+        found = []
+        for cell in cells:
+            last = BEGINNING if cell.newest is None else cell.newest + self._window.range
+            if not cell.busy and max(cell.end, last) <= max(self._reached, cell.mark):
+                found.append((cell.key, cell.end))
+        return found
+
+    def forget(self) -> list[tuple[Key, int]]:
+        """Forget the keys that have ended and have no window left; return them and their ends."""
         mark = self.progress.mark
         if not self._by.forgets or mark == END_OF_TIME:
-            return
+            return []
+        ended: list[tuple[Key, int]] = []
         own = [c for c in self._moved if c.end <= c.mark and c.end < END_OF_TIME and not c.busy]
         for cell in (*self.keys.expiry.ended(mark), *own):
             if self.keys.remove(cell):
                 self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
                 self._marks.forget(cell.key)
+                ended.append((cell.key, cell.end))
         self._moved.clear()
+        return ended
 
     def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
@@ -184,8 +228,7 @@ class WindowQueue:
             cell.first = first
         else:
             cell.waiting.alive = False
-        begun = first if self.keys.begun is None else self.keys.begun
-        cell.measure_gaps(first, last, updates, begun)
+        cell.measure_gaps(first, last, updates, self.keys.gap_start(first))
         cell.waiting = QueuedWindow((start,))
         self.keys.least.add(cell.waiting)
         self.scheduler.update(cell)
@@ -202,7 +245,7 @@ class WindowQueue:
 
     def advance(self, mark: int, now: int) -> None:
         """Complete the windows that end by a mark."""
-        self.progress.advance(mark, now)
+        self.reach(mark, now)
         for cell, runs in self.due.complete(mark):
             self._complete(cell, runs, self.progress)
 
@@ -375,6 +418,7 @@ class WindowQueue:
             "marks": self._marks.saved,
             "progress": self.progress.saved(),
             "rows": self.window_rows,
+            "reached": self._reached,
             "moved": [cell.key for cell in self._moved],
         }
 
@@ -391,6 +435,6 @@ class WindowQueue:
         self.scheduler.restore(saved["scheduler"], self.keys.cells)
         self._closing = dict.fromkeys(self.keys.cells[key] for key in saved["closing"])
         self._marks.saved = {names: dict(marks) for names, marks in saved["marks"].items()}
-        self.window_rows = saved["rows"]
+        self.window_rows, self._reached = saved["rows"], saved["reached"]
         cells = self.keys.cells
         self._moved = dict.fromkeys(cells[key] for key in saved["moved"] if key in cells)

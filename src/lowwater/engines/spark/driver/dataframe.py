@@ -58,6 +58,8 @@ class Built:
     program: Program
     folder: Path
     live: bool
+    answers: str | None = None
+    """The folder of the newest answers; None if they are not kept."""
 
 
 def build_dataframe(plan: PhysicalPlan, options: RunOptions) -> DataFrame:
@@ -70,12 +72,14 @@ def build(
     options: RunOptions,
     late: LateFolder | None = None,
     end: bool = False,
+    answers: str | None = None,
 ) -> Built:
-    """Build the query of a plan; ``end`` ends all sources after the rows read so far."""
+    """Build the query of a plan; ``end`` ends all sources after the rows read so far. The newest
+    answers are kept in the folder ``answers``, if all machines can see it."""
     spark = _session(plan, options)
     if is_remote(spark):
-        return call_apart(lambda: _built(spark, plan, options, late, end))
-    return _built(spark, plan, options, late, end)
+        return call_apart(lambda: _built(spark, plan, options, late, end, answers))
+    return _built(spark, plan, options, late, end, answers)
 
 
 def _built(
@@ -84,6 +88,7 @@ def _built(
     options: RunOptions,
     late: LateFolder | None,
     end: bool,
+    answers: str | None,
 ) -> Built:
     prepare_session(spark)
     ship_package(spark)
@@ -98,10 +103,12 @@ def _built(
     on_demand = plan.queues or any(isinstance(each.spec.idle, OnDemand) for each in plan.sources)
     pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
-    program = make_program(
-        plan, buckets, live, late, str(requests) if on_demand and not end else None
-    )
-    if on_demand and not on_one_machine(spark):
+    here = on_one_machine(spark)
+    answers = answers if here or options.checkpoint is not None else None
+    waits = str(requests) if on_demand and not end else None
+    memory = None if options.memory is None else options.memory.bytes
+    program = make_program(plan, buckets, live, late, waits, memory, answers)
+    if on_demand and not here:
         spark.streams.addListener(TickListener(requests))
     messages = _sources(pushed, options, spark, program, folder, live)
     clock = _clock(plan, spark, program, options.to_end, end)
@@ -112,7 +119,7 @@ def _built(
         frame = frame.groupBy("bucket").transformWithState(
             StageProcessor(stage, program.end), DDL, "Append", "None"
         )
-    return Built(_result(frame, program, buckets), spark, program, folder, live)
+    return Built(_result(frame, program, buckets), spark, program, folder, live, answers)
 
 
 def _result(frame: DataFrame, program: Program, buckets: int) -> DataFrame:
@@ -151,6 +158,14 @@ def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
             )
         if not isinstance(source, SparkFrame | Replay):
             raise OptionError(f"a {type(source).__name__} cannot be read on Spark")
+        idle = each.spec.idle
+        behind = None if idle is None else idle.behind_clock
+        if behind is not None and options.clock == "wall" and isinstance(source, Replay):
+            raise OptionError(
+                f"stream {each.spec.name!r}: behind_clock= compares the times of rows with the"
+                " clock, and on Spark a log that is played by the clock has arrival times of its"
+                ' own; play it with engine="embedded", or leave behind_clock= out'
+            )
     if options.clock not in (None, "virtual", "wall"):
         raise OptionError(f"clock= on Spark is 'virtual' or 'wall', not {options.clock!r}")
     return options.clock == "wall"

@@ -44,7 +44,8 @@ def _with_dataframe(operator: Operator, spark: SparkSession) -> Operator:
         raise translate(error) from None
     if frame is None:
         return operator
-    return replace(operator, node=replace(operator.node, source=SparkFrame(frame)))
+    source = SparkFrame(frame, operator.source.origin)
+    return replace(operator, node=replace(operator.node, source=source))
 
 
 def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from lowwater.engines.admission import sharing_joins
 from lowwater.engines.members import Part
+from lowwater.engines.spark.wire.answer_files import AnswerFiles
 from lowwater.engines.spark.wire.buckets import KeyColumns, bucket_ids
 from lowwater.engines.spark.wire.late_files import LateFolder
 from lowwater.engines.spark.wire.program import (
@@ -17,6 +19,7 @@ from lowwater.engines.spark.wire.program import (
     StageProgram,
 )
 from lowwater.operators.identity import Identity
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.layout import Edge, Layout, Stage, lay_out
 from lowwater.plan.physical.operator import KernelOperator, PhysicalPlan, SourceOperator
 from lowwater.progress.options import Heartbeat, OnDemand, Timer
@@ -34,6 +37,8 @@ def make_program(
     live: bool,
     late_folder: LateFolder | None = None,
     request_folder: str | None = None,
+    memory: int | None = None,
+    answer_folder: str | None = None,
 ) -> Program:
     """Return the program of a plan.
 
@@ -41,6 +46,9 @@ def make_program(
     ``live``: play replays by the clock and judge their rows like those of any other source.
     ``late_folder``: where late rows are written; None if they are not.
     ``request_folder``: where requests for timestamps on demand are written; None if none are made.
+    ``memory``: the bytes that all joins without a window share. A stage has as much for each of its
+    joins as any other, and its buckets have equal parts of that.
+    ``answer_folder``: where the newest answers are written; None if they are not kept.
     """
     replayed = {each.index: isinstance(each.source, Replay) for each in plan.sources}
     ordered = {index: replay and not live for index, replay in replayed.items()}
@@ -57,8 +65,11 @@ def make_program(
         for operator in plan.sources
     )
     hurried = live or not all(replayed.values())
+    joins = {each.index for each in sharing_joins(plan)}
     stages = []
     for stage in layout.stages:
+        sharing = tuple(joins.intersection(stage.operators))
+        part = len(sharing) / (len(joins) or 1) / len(ids[stage.number])
         stages.append(
             StageProgram(
                 number=stage.number,
@@ -83,7 +94,11 @@ def make_program(
                 stamps=any(plan.operators[index].traits.clocked for index in stage.operators),
                 late_folder=late_folder,
                 request_folder=request_folder,
+                answers=_answers(plan, stage, answer_folder),
                 hurried=hurried,
+                memory=int(memory * part) if memory is not None and sharing else None,
+                budget=memory,
+                sharing=sharing,
             )
         )
     combined = layout.stages[-1].combined
@@ -154,6 +169,7 @@ def _source(
         or isinstance(spec.idle, OnDemand | Heartbeat)
         or isinstance(spec.punctuate, Timer)
         or spec.stale_after is not None,
+        origin=operator.source.origin,
     )
 
 
@@ -247,6 +263,16 @@ def _own(plan: PhysicalPlan, stage: Stage) -> tuple[tuple[str, Identity], ...]:
         for index in stage.operators
         for identity in plan.operators[index].traits.identities
     )
+
+
+def _answers(plan: PhysicalPlan, stage: Stage, folder: str | None) -> AnswerFiles | None:
+    """Return where a stage writes the newest answers; None if it has no part in them."""
+    shape = answer_shape(plan) if folder is not None else None
+    if shape is None or folder is None:
+        return None
+    result = plan.result.index if plan.result.index in stage.exports else None
+    queues = tuple(each for each in shape.queues if each.operator in stage.operators)
+    return None if result is None and not queues else AnswerFiles(folder, shape, result, queues)
 
 
 def _fingerprint(plan: PhysicalPlan, stage: Stage, buckets: int) -> tuple[str, ...]:

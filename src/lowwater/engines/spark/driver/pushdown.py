@@ -98,7 +98,8 @@ def _only_reader(plan: PhysicalPlan, index: int) -> KernelOperator | None:
 
 def _progress(spec: StreamSpec) -> set[str]:
     """Return the columns by which a source progresses."""
-    marks = (each.mark_column for each in spec.contracts.values())
+    contracts = spec.contracts.values()
+    marks = {column for each in contracts for column in (each.mark_column, each.alone_column)}
     return {*spec.contracts, *spec.key_columns, *(each for each in marks if each is not None)}
 
 

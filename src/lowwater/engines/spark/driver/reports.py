@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from heapq import nsmallest
+from math import ceil
 from typing import Any
 
 from lowwater.engines.members import Counts, domains_of, show_marks
+from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
 from lowwater.engines.spark.wire.report import ChannelsReport, OperatorReport, Report, StreamReport
+from lowwater.errors import AdmissionError
 from lowwater.joins.oblivious.estimates import ACCURACY_ASKED, FOUND, LOST, shortfall
+from lowwater.joins.oblivious.memory_manager import ACCURACY_WITHIN, MEMORY_LEAST
 from lowwater.metrics import (
     CHANNELS,
     BatchMetrics,
@@ -37,7 +41,9 @@ from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
+from lowwater.stream.size import spell_bytes
 from lowwater.updates.staleness import Staleness
+from lowwater.updates.targets import KEYS_MISSED
 
 BATCHES = 100
 """The number of batches that are kept, the same as Spark keeps."""
@@ -104,8 +110,11 @@ class _StreamTotals:
 class Reports:
     """Gathers the reports of a run's batches, each once."""
 
-    def __init__(self, plan: PhysicalPlan, program: Program):
-        self._plan = plan
+    def __init__(self, plan: PhysicalPlan, program: Program, memory: MemoryBudget | None = None):
+        self._plan, self._program, self._memory = plan, program, memory
+        self._judged = memory is None
+        self.refusal: AdmissionError | None = None
+        """The error that ends the run, if its joins need more memory than the budget has."""
         self._begun = time.monotonic()
         self._seen: set[tuple[int, int]] = set()
         self._start = 0
@@ -117,6 +126,7 @@ class Reports:
         self._rows_out = 0
         self._rows, self._bytes = PeakCounter(), PeakCounter()
         self.notes: list[str] = []
+        self._warned: set[str] = set()
 
     @property
     def unending(self) -> bool:
@@ -170,6 +180,9 @@ class Reports:
             for line in report.late:
                 self._streams[line.stream].late.add_lines([line])
         self._note_shortfalls()
+        if not self._judged:
+            self._judge_memory()
+        self._note_missed_targets()
         for each in self._operators.values():
             each.end_batch()
         totals = self._operators.values()
@@ -185,6 +198,57 @@ class Reports:
             text = shortfall(found[FOUND], found[LOST], found[ACCURACY_ASKED], self.all_ended)
             if text is not None and (note := f"{title}: {text}") not in self.notes:
                 self.notes.append(note)
+
+    def _judge_memory(self) -> None:
+        """Judge, once, whether the joins of every bucket fit into its part of the memory budget, as
+        soon as all buckets have measured their needs."""
+        assert self._memory is not None
+        short: tuple[float, str] | None = None
+        for stage in self._program.stages:
+            titles = [self._plan.operators[index].title for index in stage.sharing]
+            found = [self._operators[title].latest for title in titles]
+            places = {place for latest in found for place in latest}
+            needs = {place: [latest[place].readings for latest in found] for place in places}
+            if not all(MEMORY_LEAST in each for own in needs.values() for each in own):
+                return
+            if titles and (not needs or stage.memory is None):
+                return
+            for own in needs.values():
+                needed = sum(each[MEMORY_LEAST] for each in own)
+                part = needed / (stage.memory or 1)
+                if part > 1 and (short is None or part > short[0]):
+                    short = part, self._shortage(part, needed, stage.memory or 0, own)
+        self._judged = True
+        if short is not None and self._memory.admission == "refuse":
+            self.refusal = AdmissionError(short[1])
+        elif short is not None:
+            self.notes.append(short[1])
+
+    def _shortage(
+        self, part: float, needed: int, allowed: int, readings: Sequence[Readings]
+    ) -> str:
+        """Return why the joins of a bucket cannot be served, with the numbers."""
+        assert self._memory is not None
+        budget = self._memory.bytes
+        asked = max(each[ACCURACY_ASKED] for each in readings)
+        expected = min(each.get(ACCURACY_WITHIN, 0.0) for each in readings)
+        return (
+            f"to be sure of {asked * 100:.10g} % of the results, the joins of the fullest bucket"
+            f" need {spell_bytes(needed)} of memory, and its part of the budget of"
+            f" {spell_bytes(budget)} is {spell_bytes(allowed)}. About {expected * 100:.3g} % of its"
+            f" results are to be expected with that. Raise memory= (SET MEMORY) to"
+            f" {spell_bytes(ceil(budget * part))}, or ask for a lower accuracy="
+        )
+
+    def _note_missed_targets(self) -> None:
+        """Warn, once for each operator, of keys that were staler than their targets."""
+        for title, operator in self._operators.items():
+            if title in self._warned or KEYS_MISSED not in operator.readings:
+                continue
+            found = operator.staleness
+            if found is not None and found.freshness is not None and found.freshness.missed:
+                self._warned.add(title)
+                self.notes.append(f"{title}: {found.freshness.warning()}")
 
     # ---- metrics ---------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,11 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lowwater.engines.admission import query_memory
+from lowwater.engines.answers import Answers
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.engines.scratch import scratch_folder
+from lowwater.engines.spark.driver.answer_table import CommittedAnswers
 from lowwater.engines.spark.driver.checkpoint_folder import (
     LockedFolders,
     about_checkpoint,
@@ -39,10 +43,12 @@ from lowwater.engines.spark.wire.types import taken_back
 from lowwater.engines.spark.worker import cache, hints
 from lowwater.errors import OptionError, StreamError, StreamWarning
 from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.sinks import Folder, LastRows, SinkCall
 from lowwater.stream.duration import nanoseconds
+from lowwater.updates.options import Key
 
 POLL = 0.05
 """Seconds between two checks of a query."""
@@ -70,6 +76,8 @@ class SparkRun(Run):
     def __init__(self, plan: PhysicalPlan, options: RunOptions):
         if options.charge != "nothing":
             raise OptionError("charge= is for the virtual clock of the embedded engine")
+        if options.memory is not None:
+            query_memory(plan, options.memory, None, options.rates, options.label)
         super().__init__(plan, SinkCall(), options.sink is None)
         self._plan, self._options = plan, options
         folder = _run_folder(options)
@@ -79,8 +87,12 @@ class SparkRun(Run):
         self._late = late
         self._results_folder = folder / "results"
         self._folders: LockedFolders | None = None
-        self._built = build(plan, options, self._late)
-        self._reports = Reports(plan, self._built.program)
+        answers = folder / "answers"
+        self._built = build(plan, options, self._late, answers=str(answers))
+        shape = answer_shape(plan)
+        kept = shape is not None and self._built.answers is not None
+        self._newest = CommittedAnswers(shape, answers) if kept and shape is not None else None
+        self._reports = Reports(plan, self._built.program, options.memory)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
         self._query: Any = None
@@ -116,6 +128,8 @@ class SparkRun(Run):
         hints.FOLDERS.sweep()
         self._folders = LockedFolders(self._options, self._checkpoint, self._results_folder)
         try:
+            if self._newest is not None:
+                self._newest.begin(self._folders.progress)
             self._query = self._begin(self._built)
         except BaseException:
             self._folders.release()
@@ -183,6 +197,8 @@ class SparkRun(Run):
             self._folders.release()
         with contextlib.suppress(Exception):
             self._gather()
+            if self._newest is not None:
+                self._newest.end()
             for folders in (hints.FOLDERS, cache.FOLDERS):
                 folders.forget(str(self._query.runId))
 
@@ -190,16 +206,22 @@ class SparkRun(Run):
         finite = self._built.live and not self._reports.unending
         while not self._query.awaitTermination(POLL):
             self._gather()
+            if self._reports.refusal is not None:
+                self._query.stop()
+                raise self._reports.refusal
             if finite and self._reports.all_ended and not self._query.status["isTriggerActive"]:
                 self._query.stop()  # between two batches: nothing has to be torn down
                 break
         self._gather()
+        if self._reports.refusal is not None:
+            raise self._reports.refusal
 
     def _finish_sources(self) -> None:
         """End the sources that have no end of their own, in a query of one batch."""
         if all(source.ordered for source in self._built.program.sources):
             return
-        closing = build(self._plan, self._options, self._late, end=True)
+        answers = self._built.answers
+        closing = build(self._plan, self._options, self._late, end=True, answers=answers)
         self._reports.begin_again()
         self._query = self._begin(closing)
         self._await_query()
@@ -209,6 +231,8 @@ class SparkRun(Run):
         with self._gathering:
             for progress in self._query.recentProgress:
                 self._reports.take(progress)
+                if self._newest is not None:
+                    self._newest.fold(int(progress.batchId))
 
     def _interrupt(self) -> None:
         self._stopping = True
@@ -250,6 +274,17 @@ class SparkRun(Run):
         read = read_written if self._plan.order is None else read_in_order
         rows = read(self._built.session, self._results_folder)
         return taken_back(rows, self._schema).to_arrow()
+
+    def _answers(self, key: Key | None) -> Answers:
+        if self._newest is None:
+            raise OptionError(
+                "the newest answers are kept in files that all machines of the cluster write:"
+                " give checkpoint= a folder that all of them can see"
+            )
+        if self._query is not None:
+            self._gather()
+        goes_on = self.active and any(each.hurried for each in self._built.program.stages)
+        return self._newest.answers(time.time_ns() if goes_on else None)
 
     def last_rows(self) -> pl.DataFrame:
         """Return the last answers, the newest last, at most ``keep_last`` of them."""

@@ -276,7 +276,6 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Judge the rows up to a row number; return those let in, those refused, the report on them
         and the promises that follow."""
         assert self._intake is not None
-        count = until - self._at
         account = self._intake.account
         before = {(x.channel, x.reason): x for x in account.lines()}
         strays, backward = account.strays, account.backward_marks
@@ -298,7 +297,7 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             [each for each in added if each is not None],
             notes,
             known,
-            count,
+            taken.came,
             marks,
             channels,
             account.strays - strays,

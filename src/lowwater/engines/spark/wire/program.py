@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from lowwater.engines.members import Part
+from lowwater.engines.spark.wire.answer_files import AnswerFiles
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.wire.late_files import LateFolder
 from lowwater.engines.step import Where
@@ -52,6 +53,8 @@ class SourceProgram:
     deliveries: tuple[Delivery, ...]
     clocked: bool
     """True if its rows or promises depend on the clock: stamps, timers, silence."""
+    origin: Hashable = None
+    """Identifies where its rows come from."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,15 @@ class StageProgram:
     """True if rows come while others are processed, so that some may have to wait."""
     late_folder: LateFolder | None = None
     request_folder: str | None = None
+    memory: int | None = None
+    """Bytes that the joins without a window of one bucket share; None for no limit."""
+    budget: int | None = None
+    """Bytes that all such joins of the query share."""
+    sharing: tuple[int, ...] = ()
+    """The operators that share memory."""
+    answers: AnswerFiles | None = None
+    """Where the newest answers are written; None if they are not kept, or come from other
+    stages."""
 
     @property
     def accountable(self) -> frozenset[int]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
 import polars as pl
 
 from lowwater.engines.spark.wire import tick_requests
+from lowwater.engines.spark.wire.answer_files import changes_of, file_of, write_changes
 from lowwater.engines.spark.wire.late_files import keep_refused
 from lowwater.engines.spark.wire.message import LAST_TICK, Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
@@ -32,8 +34,11 @@ from lowwater.engines.spark.worker.task import Task
 from lowwater.engines.step import step
 from lowwater.errors import StreamWarning
 from lowwater.operators.kernel import Reducer
+from lowwater.progress.first_rows import FirstRows
+from lowwater.progress.intake import BatchIntake
 from lowwater.progress.options import Heartbeat, OnDemand, Timer
-from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
+from lowwater.stream.element import ENDED, Chunk, Element, End, GroupPunctuation
+from lowwater.updates.queue_kernel import QueueKernel
 
 FOR_NEW_ROWS = 200_000_000
 """Nanoseconds after which a tick is requested for waiting rows. A batch of new rows that comes
@@ -55,6 +60,24 @@ def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
         yield port, pl.concat(chunks) if len(chunks) > 1 else chunks[0]
 
 
+def _first_rows(
+    sources: Sequence[SourceProgram], intakes: Mapping[int, BatchIntake]
+) -> list[FirstRows]:
+    """Return what confirms first rows: for sources that are read by the same stages, so that each
+    of these stages comes to the same marks."""
+    together: dict[frozenset[int], list[SourceProgram]] = {}
+    for each in sources:
+        if not each.ordered:
+            together.setdefault(frozenset(d.stage for d in each.deliveries), []).append(each)
+    return [
+        FirstRows(
+            {each.index: intakes[each.index] for each in read},
+            {each.index: each.origin for each in read},
+        )
+        for read in together.values()
+    ]
+
+
 class Bucket:
     """One bucket of a stage in one batch."""
 
@@ -69,6 +92,7 @@ class Bucket:
         self._program, self._last, self._id = program, last, bucket
         self._shelf, self._cache = shelf, cache
         self._now = 0
+        self._read: set[int] = set()  # the sources that something came from in this batch
         self._record = BatchRecord.of(program)
 
     def open(self, body: bytes | None) -> None:
@@ -76,6 +100,8 @@ class Bucket:
         self._state = open_state(self._program, body, self._shelf, self._cache, lambda: self._now)
         self._graph, self._intakes = self._state.graph, self._state.intakes
         self._ended = self._state.ended
+        self._first_rows = _first_rows(self._program.sources, self._intakes)
+        self._confirmed: set[int] = set()
 
     def saved(self) -> tuple[str, bytes]:
         """Return the state for the next batch: a summary for people, and the bytes."""
@@ -95,12 +121,14 @@ class Bucket:
             self._now = max(self._now, message.at)
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
+            self._graph.share_memory()
             refused = self._take_rows(by_kind)
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
             self._take_late_rows(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
+        self._keep_answers(task)
         self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
             marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
@@ -117,6 +145,19 @@ class Bucket:
         for member in self._graph.members.values():
             self._record.notes += member.notes()
         yield self._report().message(self._record, task.batch, self._last)
+
+    def _keep_answers(self, task: Task) -> None:
+        """Write the newest answers of the batch, where they are kept."""
+        files = self._program.answers
+        if files is None:
+            return
+        queues = [self._graph.members[each.operator].kernel for each in files.queues]
+        left = () if files.result is None else self._graph.left[files.result]
+        found = changes_of(
+            files, left, [q for q in queues if isinstance(q, QueueKernel)], self._now
+        )
+        name = file_of(task.batch, self._program.number, self._id)
+        write_changes(Path(files.folder) / name, found)
 
     @property
     def _own_groups(self) -> int | None:
@@ -135,6 +176,8 @@ class Bucket:
             for source in self._program.sources
             if not source.ordered
         }
+        for each in self._first_rows:
+            self._confirmed |= each.confirm_all(i for i in leaps if self._record.rows[i])
         for port, raw in _gathered(by_kind.get(Kind.RAW, [])):
             intake = self._intakes[port]
             rows = intake.judge(raw, standing[port], leaps[port])
@@ -182,6 +225,7 @@ class Bucket:
         for message in digests:
             if message.port == source.index:
                 count, body = unpickled(message.body)
+                self._read.add(source.index)
                 rows += count
                 at = message.at
                 if body:
@@ -196,7 +240,8 @@ class Bucket:
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
-            if not source.ordered and self._record.rows[source.index]:
+            moved = source.index in self._read or source.index in self._confirmed
+            if not source.ordered and moved and source.index not in self._ended:
                 self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         promises = by_kind.get(Kind.ELEMENTS, [])
@@ -212,7 +257,7 @@ class Bucket:
             port = exchange.senders.index(message.sender)
             for element in elements:
                 alone = isinstance(element, GroupPunctuation) and (
-                    exchange.owned or element.attribute == GONE
+                    exchange.owned or element.attribute == ENDED
                 )
                 results = [element] if alone else step(union, port, element, exchange.where)
                 self._graph.push(message.port, results)

@@ -12,7 +12,9 @@ import polars as pl
 
 from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.members import Member, Need, Part, backtrack
+from lowwater.engines.memory import MemoryAccount, MemoryLedger, QueryMemory
 from lowwater.operators.kernel import Host
+from lowwater.operators.shared_memory import SharesMemory
 from lowwater.operators.stamp import TICK, Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
@@ -31,6 +33,7 @@ class Graph:
         self.members: dict[int, Member] = {}
         self._now = host.now
         self.awaiting: Awaiting | None = None
+        self._accounts: dict[int, MemoryAccount] = {}  # by operator
         self._consumers: dict[int, list[tuple[int, int]]] = {}
         self.left: dict[int, list[Element]] = {index: [] for index in exports}
         for part in parts:
@@ -56,6 +59,22 @@ class Graph:
                 for result in results:
                     member.counts.count_out(result)
                     queue.append((index, result))
+
+    def open_accounts(self, memory: int, sharing: Iterable[int]) -> None:
+        """Let operators share the memory of the bucket, in bytes, by the needs that they have
+        measured."""
+        query = QueryMemory(MemoryLedger(memory), "warn")
+        for index in sharing:
+            kernel = self.members[index].kernel
+            assert isinstance(kernel, SharesMemory)
+            title = self.members[index].part.where.title
+            self._accounts[index] = query.open(title, kernel.memory_need)
+
+    def share_memory(self) -> None:
+        """Give each operator its share of the memory; those that have to shrink come first."""
+        for _ in range(2):
+            for index, account in self._accounts.items():
+                self.push(index, self.members[index].settle_share(account))
 
     def finish(self) -> None:
         """Let kernels do the work that they defer to the end of a batch, in plan order."""

@@ -61,9 +61,18 @@ def open_state(
         return SparkStore(slot, shelf, saved_stores.get(slot), cache)
 
     stores = {part.slot: store(part.slot) for part in program.parts}
-    host = Host(now, copies=len(program.ids), in_batches=True, hurried=program.hurried)
+    host = Host(
+        now,
+        copies=len(program.ids),
+        in_batches=True,
+        hurried=program.hurried,
+        memory=program.memory,
+        budget=program.budget,
+    )
     graph = Graph(program.parts, program.exports, stores.__getitem__, host)
     graph.restore(saved.get("kernels", {}))
+    if program.memory is not None:
+        graph.open_accounts(program.memory, program.sharing)
     if not saved or "awaiting" in saved:
         _follow_groups(program, graph, saved.get("awaiting", {}))
     intakes = {}

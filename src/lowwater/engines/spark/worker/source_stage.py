@@ -29,6 +29,7 @@ from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.outgoing import deliver, deliver_digest, deliver_raw
 from lowwater.engines.spark.worker.task import current_task
 from lowwater.progress.intake import BatchIntake
+from lowwater.progress.rows import pure_rows
 from lowwater.stream.element import SEQUENCE, Chunk
 
 NOW = "__now"
@@ -86,7 +87,8 @@ class Reading:
         self._refused: list[Chunk] = []
         self._tried: dict[int, bool] = {}
         self._at = 0
-        self._rows = 0
+        self._read = False
+        self._rows = 0  # without those that are punctuation only
 
     def take(
         self, rows: Chunk, at: int, arrivals: NDArray[np.int64] | None = None
@@ -99,8 +101,9 @@ class Reading:
         source = self._source
         if rows.height:
             self._at = at
-        self._rows += rows.height
+            self._read = True
         rows = self._intake.conform(rows, self._at, arrivals)
+        self._rows += rows.height - int(pure_rows(source.spec, rows).sum())
         found = self._intake.digest(rows)
         if found is not None:
             self._digests.append(found)
@@ -118,7 +121,7 @@ class Reading:
     def close(self) -> Iterator[Message]:
         """Yield the messages of the digest, to every bucket, and of refused rows, to one."""
         source = self._source
-        if not self._rows:
+        if not self._read:
             return
         found = pl.concat(self._digests) if self._digests else None
         for delivery in source.deliveries:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from lowwater.engines.clock import average_time, stopwatch
 from lowwater.engines.spark.wire.message import packed, unpacked
 from lowwater.engines.spark.worker.cache import LEAST, LIMIT, ChunkCache
 from lowwater.state.index import ChunkIndex, ChunkKey
@@ -44,6 +45,7 @@ class SparkStore:
         self._gone: dict[ChunkKey, str] = {}
         self._chunks: dict[ChunkKey, Chunk] = {}
         self._aside: set[str] = set()
+        self._read: int = saved["read"] if saved else 0
 
     @property
     def rows(self) -> int:
@@ -81,7 +83,21 @@ class SparkStore:
             chunk = self._cache.get(self._slot, key, token)
             if chunk is not None:
                 return chunk
-        return unpacked(self._shelf.read(self._slot, key))
+        begun = stopwatch()
+        chunk = unpacked(self._shelf.read(self._slot, key))
+        if key.name in self._aside:
+            took = stopwatch() - begun
+            self._read = average_time(self._read, took) if self._read else took
+        return chunk
+
+    def replace(self, key: ChunkKey, chunk: Chunk) -> None:
+        """Put another chunk at an address that is in use."""
+        token = self._index[key][2]
+        if key not in self._fresh:
+            self._gone[key] = token  # what is there is erased before the new chunk is written
+        self._index[key] = (chunk.height, int(chunk.estimated_size()), "")
+        self._chunks[key] = chunk
+        self._fresh.add(key)
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
@@ -101,6 +117,10 @@ class SparkStore:
         """Return the slices that hold something, in order."""
         return self._index.slices(name, low, high)
 
+    def rows_at(self, key: ChunkKey) -> int:
+        """Return the number of rows of one chunk, without reading it."""
+        return self._index[key][0]
+
     def rows_in(self, name: str, slice_: int) -> int:
         """Return the number of rows in one slice, without reading them."""
         return sum(rows for rows, _, _ in self._index.of(name, slice_))
@@ -117,6 +137,12 @@ class SparkStore:
     def round_trip(self) -> int:
         """0: a chunk is read again in a later batch, which takes longer than any disk."""
         return 0
+
+    @property
+    def read_time(self) -> int:
+        """Nanoseconds that it lately took to read a chunk out of the cache from Spark's state; 0 if
+        none was read."""
+        return self._read
 
     def save(self) -> dict[str, Any]:
         """Write the chunks that changed and return the index as it is now."""
@@ -136,4 +162,4 @@ class SparkStore:
                 kept += size
         self._fresh.clear()
         self._gone.clear()
-        return {"index": self._index.entries, "sequence": self._index.sequence}
+        return {"index": self._index.entries, "sequence": self._index.sequence, "read": self._read}
