@@ -2,7 +2,8 @@
 
 It drives the kernels of a compiled plan by hand: rows cut into chunks at random, inputs interleaved
 at random, kernels torn down and built again from their snapshots at random moments, settled or not,
-work that can be cut done in portions or at once.
+work that can be cut done in portions or at once. Floors travel against the rows as in an engine;
+with ``forgets`` the floor of the result rises to these, one after the other, at random moments.
 It fails when
 
 - a row breaks a promise its operator made before (promises must be sound),
@@ -22,6 +23,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from lowwater.api import Stream
+from lowwater.engines.feedback import Feedback
 from lowwater.joins import shape
 from lowwater.operators import aggregates, flush, gradual, partials, window_state
 from lowwater.operators.kernel import Host, Kernel
@@ -33,12 +35,14 @@ from lowwater.state import store as store_module
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import (
     BEGINNING,
+    ENDED,
     MARK,
     Element,
     End,
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.floor import Floor, needed_rows, raised
 
 
 class PromiseBook:
@@ -74,6 +78,8 @@ class PromiseBook:
         title, keys = self._operator.title, list(promise.keys)
         assert promise.marks.height, f"{title} promised nothing of any group"
         assert not promise.marks.select(keys).is_duplicated().any(), f"{title}: {promise.marks}"
+        if promise.attribute == ENDED:  # a report about what left, no promise: a key may end again
+            return
         before = self._groups.get((promise.attribute, promise.keys), promise.marks.clear())
         both = promise.marks.join(before, on=keys, how="left", suffix="_before")
         back = both.filter(pl.col(MARK) < pl.col(f"{MARK}_before"))
@@ -120,6 +126,7 @@ class CheckedRun:
         restarts: bool = True,
         largest: int = 6,
         announced: bool = True,
+        forgets: Sequence[Floor] = (),
     ):
         self.plan = compile_plan(query._node, shape)
         self._draw, self._restarts, self._largest = draw, restarts, largest
@@ -129,6 +136,17 @@ class CheckedRun:
         self._kernels: dict[int, Kernel] = {
             each.index: self._built(each) for each in self.plan.kernels
         }
+        self.needs: dict[int, Floor] = {}
+        self.forgotten: Floor = {}
+        self._forgets = list(forgets)
+        self._feedback = Feedback(
+            {each.index: each.inputs for each in self.plan.kernels},
+            lambda index: self._kernels[index].floors(),
+            dict(enumerate(self.plan.floors)),
+            [self.plan.result.index],
+            self._state_floor,
+        )
+        self._feedback.begin()
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._time = 0
         self._out: list[pl.DataFrame] = []
@@ -142,6 +160,16 @@ class CheckedRun:
     def _now(self) -> int:
         self._time += 1_000
         return self._time
+
+    def _state_floor(self, index: int, floor: Floor) -> None:
+        self.needs[index] = floor
+        if index in self._kernels:
+            self._kernels[index].forget(floor)
+
+    def _maybe_forget(self) -> None:
+        if self._forgets and self._draw(st.booleans()):
+            self.forgotten = raised(self.forgotten, self._forgets.pop(0))
+            self._feedback.forget(self.plan.result.index, self.forgotten)
 
     def results(self) -> pl.DataFrame:
         """Run to the end and give all results.
@@ -190,12 +218,9 @@ class CheckedRun:
             if self._restarts and self._draw(st.booleans()):
                 intake = self._reborn_intake(operator, intake)
                 feeds[at] = (operator, intake, reader)
-            taken = intake.take(chunk, self._now())
-            if taken.refused is not None:
-                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
-            for element in (taken.rows, *taken.promises):
-                if not isinstance(element, pl.DataFrame) or element.height:
-                    self._emit(operator, element)
+            self._maybe_forget()
+            intake.floor = self.needs.get(operator.index, {})
+            self._take(operator, intake, chunk)
         for index, kernel in self._kernels.items():
             while kernel.has_work:
                 self._emit_all(index, kernel.work_on())
@@ -207,6 +232,13 @@ class CheckedRun:
         result = pl.concat(self._out)
         assert dict(result.schema) == schema, f"declared {schema}, got {dict(result.schema)}"
         return result
+
+    def _take(self, operator: Operator, intake: Intake, chunk: pl.DataFrame) -> None:
+        for part in intake.parts(chunk):
+            taken = intake.take(chunk[part], self._now())
+            if taken.refused is not None:
+                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
+            self._emit_all(operator.index, [taken.rows, *taken.promises])
 
     def _reborn_intake(self, operator: Operator, intake: Intake) -> Intake:
         saved = copy.deepcopy(intake.snapshot())
@@ -221,6 +253,8 @@ class CheckedRun:
         saved = copy.deepcopy(kernel.snapshot())
         self._kernels[index] = self._built(self.plan.kernel(index))
         self._kernels[index].restore(saved)
+        self._kernels[index].forget(self._feedback.floor(index))
+        self._feedback.refresh(index)
         return self._kernels[index]
 
     def _emit(self, operator: Operator, element: Element) -> None:
@@ -228,12 +262,21 @@ class CheckedRun:
         if operator is self.plan.result:
             self.elements.append(element)
             if isinstance(element, pl.DataFrame):
-                self._out.append(element.select(list(self.plan.schema)))
+                self._out.append(
+                    needed_rows(element.select(list(self.plan.schema)), self.forgotten)
+                )
         for index, port in self.plan.consumers(operator.index):
             kernel = self._kernels[index]
             if self._restarts and not kernel.has_work and self._draw(st.booleans()):
                 kernel = self._reborn(index)
-            self._emit_all(index, feed(kernel, port, element))
+            if isinstance(element, pl.DataFrame):
+                needed = self._feedback.needed(index, port, element)
+                results = feed(kernel, port, needed) if needed.height else ()
+            else:
+                results = feed(kernel, port, element)
+            if kernel.feeds_back and not isinstance(element, pl.DataFrame):
+                self._feedback.refresh(index)
+            self._emit_all(index, results)
             while kernel.has_work and self._draw(
                 st.booleans()
             ):  # the rest waits for the next element

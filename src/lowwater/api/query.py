@@ -20,8 +20,10 @@ from lowwater.operators.window_state import Form
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import unions as union_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
+from lowwater.plan.conditions import Time
 from lowwater.plan.expressions import Formula
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.parser import read_expression
@@ -122,6 +124,25 @@ class Stream(Runnable):
         formula = read_expression(predicate)
         return self._next(row_builders.filtered(self._node, formula, line_of_user()))
 
+    def forget_before(self, time: Time, on: str | None = None) -> Stream:
+        """Leave out the rows before a time, and let no operator keep anything for them.
+
+        The bound is handed on to the operators and streams before, as that of a condition on the
+        time is. Of a run, :meth:`lowwater.Run.forget_before` does the same while it goes on.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 70]}), name="s", time="ts")
+        >>> counts = s.window("1 minute").agg(n="count(*)").forget_before(60)
+        >>> counts.collect()["window_start"].to_pylist()
+        [60]
+
+        ``time``
+            The earliest time that is kept: a datetime, a date, or a text in ISO form; of an integer
+            column the number, in its unit.
+        ``on``
+            The progressing column that is compared. Default: None, the main time.
+        """
+        return self._next(row_builders.forgotten(self._timed(), time, on, line_of_user()))
+
     def select(self, *columns: str, **computed: str) -> Stream:
         """Keep some columns, and add computed ones; all others are left out.
 
@@ -221,8 +242,16 @@ class Stream(Runnable):
 
     # ---- many streams ----------------------------------------------------------------------
 
-    def union(self, *others: Stream, prefer: Stream | str | None = None) -> Stream:
+    def union(
+        self,
+        *others: Stream,
+        prefer: Stream | str | None = None,
+        time: union_builders.Times | None = None,
+    ) -> Stream:
         """Return all rows of this stream and others with the same columns.
+
+        The union progresses on the columns that all streams promise, in one type and unit;
+        ``explain`` names the others. Its time is that of the first stream, if it is one of these.
 
         A union of update streams, which must have one key and the same options, has the newest row
         of each key, whichever stream it comes from, and one row of each key and time.
@@ -238,6 +267,12 @@ class Stream(Runnable):
             Of update streams: the stream, or the name of its source, whose row is taken where
             several streams have a row of one key and time. Default: None, the row that came
             first.
+        ``time``
+            Columns that become common times: ``{"t": ("ts", "sent")}`` is ``ts`` of this stream and
+            ``sent`` of the other, as one column ``t``; a single name stands for a column that all
+            call alike. Times in different units or types are brought to the finest; an integer
+            counts from 1970 in the unit of its stream. The first of them is the time of the union.
+            Default: None, columns stay as they are.
         """
         streams = [self, *(joinable(other, "union") for other in others)]
         chosen = (
@@ -245,7 +280,7 @@ class Stream(Runnable):
         )
         preferred = chosen._node if isinstance(chosen, Stream) else chosen
         nodes = [each._node for each in streams]
-        return self._next(row_builders.united(nodes, line_of_user(), preferred))
+        return self._next(union_builders.united(nodes, line_of_user(), preferred, time))
 
     def join(
         self,
@@ -285,11 +320,15 @@ class Stream(Runnable):
             Lengths of time by which the times of a pair may be apart: with ``("2 minutes", "3
             minutes")`` the right row is 2 minutes before to 3 minutes after the left one; one
             length means both; with ``lw.same("10 seconds")`` both are in the same 10 seconds.
-            Default: None, times must be equal and be among ``on``.
+            Default: None, times must be equal and be among ``on``. If an input is
+            ``lw.unpromised()``, the join measures its disorder to keep rows as long as a partner
+            may come; with ``lw.same`` all inputs must promise something.
         ``where``
             SQL condition on the columns of both. Default: None.
         ``how``
-            "inner" (default), "left", "right", "full", "semi" or "anti".
+            "inner" (default), "left", "right", "full", "semi" or "anti". Where disorder is
+            measured, a row that came out without a partner may turn out to have one; the metrics
+            count this.
         ``times``
             The time columns that are compared, (left, right). Default: the main times.
         ``suffix``
@@ -303,7 +342,7 @@ class Stream(Runnable):
             Load, from 0 to below 1, from which on "adaptive" holds results. Default: None, which
             means 0.3.
         ``memory``
-            Most memory for the rows of a join without ``within``, ``"64 MB"``. Default: None, no
+            Most memory for the rows of a join that measures, ``"64 MB"``. Default: None, no
             limit. With this option or one of the next four, as with an input that is
             ``lw.unpromised()``, the join measures how disordered its inputs are, and keeps rows as
             long as that demands.
@@ -350,6 +389,8 @@ class Stream(Runnable):
         *,
         rows: int | None = None,
         slide_rows: int | None = None,
+        by: str | Sequence[str] | None = None,
+        expire: Duration | None = None,
         on: str | None = None,
         flush: Flush | None = None,
         keep: Form | None = None,
@@ -370,7 +411,16 @@ class Stream(Runnable):
         ``rows``
             Number of rows of a window, instead of a length of time. Default: None.
         ``slide_rows``
-            Number of rows from one window's start to the next. Default: ``rows``.
+            Number of rows from one window's start to the next. With a length of time or with
+            ``by``: number of rows from one answer to the next. Default: ``rows``.
+        ``by``
+            Name of a column, or names: the keys whose rows are counted, each by itself, in order of
+            time. Every ``slide_rows`` rows a key is answered for its last ``rows`` rows, or for its
+            rows of the last ``range``. Default: None; rows are counted as they came, or for a
+            length of time all in order of time.
+        ``expire``
+            Length of time without a row after which a key is forgotten; its next row is counted as
+            its first. Default: None, never.
         ``on``
             The progressing column that windows go by. Default: the main time.
         ``flush``
@@ -383,9 +433,12 @@ class Stream(Runnable):
             Number of slots of a table that reduces rows first and never grows; ``flush`` is then
             the pace at which partials leave it. Default: None, no table.
         """
-        node = self._node if rows is not None else self._timed()
+        keys = (by,) if isinstance(by, str) else by
+        node = self._node if rows is not None and keys is None else self._timed()
         closing = aggregate_builders.Closing.of(flush, keep, table)
-        clause = aggregate_builders.window(node, range, slide, rows, slide_rows, on, closing)
+        clause = aggregate_builders.window(
+            node, range, slide, rows, slide_rows, on, closing, keys, expire
+        )
         return Windowed(node, clause, ())
 
     def session(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
+from lowwater.engines.feedback import Feedback
 from lowwater.engines.memory import MemoryAccount
 from lowwater.engines.step import Where, call, step
 from lowwater.operators.kernel import Host, Kernel, Request
@@ -20,6 +21,7 @@ from lowwater.operators.shared_memory import SharesMemory
 from lowwater.operators.stamp import Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element, End
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.updates.staleness import MeasuresStaleness, Staleness
 
@@ -49,9 +51,11 @@ class Part:
     """True if its answers leave as partials, to be finished after the stage."""
     domains: Mapping[str, TimeDomain]
     """The time domains of its progressing attributes, of its inputs and of its output."""
+    floor: Floor
+    """The floor of its output rows, as the query states it."""
 
     @classmethod
-    def of(cls, operator: KernelOperator, slot: str, in_part: bool = False) -> Part:
+    def of(cls, operator: KernelOperator, slot: str, floor: Floor, in_part: bool = False) -> Part:
         """Return the part that runs an operator of a plan."""
         return cls(
             operator.index,
@@ -61,6 +65,7 @@ class Part:
             operator.build,
             in_part,
             domains_of(operator.node),
+            dict(floor),
         )
 
     def kernel(self, store: ChunkStore, host: Host) -> Kernel:
@@ -88,12 +93,14 @@ def show_marks(
 
 @dataclass(slots=True)
 class Counts:
-    """The rows and promises that went through an operator; an end is neither."""
+    """The rows and promises that came to an operator and left it; an end is neither."""
 
     rows_in: int = 0
     rows_out: int = 0
     promises_in: int = 0
     promises_out: int = 0
+    rows_unneeded: int = 0
+    """Rows that came and were not taken in, because no row of the result needs them."""
 
     def add(self, counts: Counts) -> None:
         """Add the counts of another copy of the operator, or of another batch."""
@@ -101,6 +108,7 @@ class Counts:
         self.rows_out += counts.rows_out
         self.promises_in += counts.promises_in
         self.promises_out += counts.promises_out
+        self.rows_unneeded += counts.rows_unneeded
 
     def count_in(self, element: Element) -> None:
         """Count an element that the operator takes."""
@@ -123,18 +131,41 @@ class Member:
     awaiting: Awaiting | None = None
     """The requests for single groups; None if the operator's requests are on whole streams."""
 
+    feedback: Feedback | None = None
+    """The floors of the graph; None if all rows are taken in."""
+
     def __init__(self, part: Part, store: ChunkStore, host: Host):
         self.part, self.counts = part, Counts()
         self._share: int | None = None  # of a memory budget
         self.kernel = part.kernel(store, host)
 
     def take(self, port: int, element: Element) -> Sequence[Element]:
-        """Hand the kernel an element of an input and return the elements that leave."""
+        """Hand the kernel an element of an input and return the elements that leave.
+
+        Rows that the operator does not need are left out.
+        """
+        if self.feedback is not None and isinstance(element, pl.DataFrame):
+            needed = self.feedback.needed(self.part.index, port, element)
+            self.counts.rows_unneeded += element.height - needed.height
+            if not needed.height:
+                return []
+            element = needed
         self.counts.count_in(element)
         results = step(self.kernel, port, element, self.part.where)
         if self.awaiting is not None:
             self.awaiting.take(self.part.index, port, element)
+        feeds_back = self.kernel.feeds_back and not isinstance(element, pl.DataFrame)
+        if self.feedback is not None and feeds_back:
+            self.feedback.refresh(self.part.index)
         return results
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor that the operator states of each input."""
+        return self.call(self.kernel.floors)
+
+    def forget(self, floor: Floor) -> None:
+        """Free the state that only output rows below a floor depend on."""
+        self.call(self.kernel.forget, floor)
 
     def call(
         self, method: Callable[Given, Returned], *arguments: Given.args, **named: Given.kwargs

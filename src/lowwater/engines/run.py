@@ -20,12 +20,14 @@ from lowwater.engines.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.engines.memory import MemoryBudget, MemoryLedger
 from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
+from lowwater.plan.conditions import Time, floor_before
 from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.floor import Floor
 from lowwater.updates.options import Key
 
 ENGINES = ("embedded", "spark")
@@ -66,7 +68,7 @@ class Run(ABC):
     """The page that shows it, if there is one."""
 
     def __init__(self, plan: PhysicalPlan, sink_call: SinkCall, keeps_results: bool):
-        self._schema = plan.schema
+        self._schema, self._node = plan.schema, plan.result.node
         self._streams = [each.spec.name for each in plan.sources]
         self._sink_call = sink_call
         self._keeps_results = keeps_results
@@ -114,6 +116,10 @@ class Run(ABC):
     @abstractmethod
     def metrics(self) -> RunMetrics:
         """Return the metrics so far."""
+
+    @abstractmethod
+    def _forget(self, floor: Floor) -> None:
+        """Raise the floor of the answers that are needed."""
 
     def _unread(self) -> str:
         """Return a clause about the rows that are not read because a sink blocks; "" for none."""
@@ -187,6 +193,37 @@ class Run(ABC):
         """Raise the error that ended the run, if one did."""
         if self._error is not None:
             raise self._error
+
+    # ---- feedback --------------------------------------------------------------------------
+
+    def forget_before(self, time: Time, on: str | None = None) -> None:
+        """Hand over no more answers before a time, and free all state that only these need.
+
+        Answers at or after the time are those that would come without the call. Rows that only
+        earlier answers need are not kept any more: they count as *not needed*, and are not late. A
+        later call with an earlier time changes nothing.
+
+        A run on Spark refuses the call: its batches must be repeatable. Stop it, and start the
+        query again with :meth:`lowwater.Stream.forget_before` on the same checkpoint.
+
+        >>> source = lw.push({"ts": pl.Int64})
+        >>> rows = lw.stream(source, name="rows", time="ts")
+        >>> run = rows.window("1 minute").agg(n="count(*)").run()
+        >>> run.forget_before(60)
+        >>> source.send([{"ts": 10}, {"ts": 70}])
+        >>> source.close()
+        >>> run.await_termination(timeout=60)
+        True
+        >>> run.results()["window_start"].to_pylist(), run.metrics().streams[0].unneeded_rows
+        ([60], 1)
+
+        ``time``
+            The earliest time that is of use: a datetime, a date, or a text in ISO form; of an
+            integer column the number, in its unit.
+        ``on``
+            The progressing column of the answers that is compared. Default: None, the main time.
+        """
+        self._forget(floor_before(self._node, time, on, "forget_before"))
 
     # ---- results ---------------------------------------------------------------------------
 

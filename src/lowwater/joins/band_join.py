@@ -20,11 +20,19 @@ has the columns of its own side only. So an outer join makes no promise on both 
 the side it keeps, it promises the same as an inner join, and on the other side only the time, for
 rows that have one.
 
+Feedback. If a result needs the time of one side to be at least a floor, rows of the other side must
+be in reach of that floor. A side whose unmatched rows are no results needs only rows that reach the
+earliest row kept of the other side, or its mark; after the end of the other side, and with none of
+its rows kept, it needs no row at all. But no pair may be left out if that makes its other row an
+unmatched one.
+
 Rows without a partner may leave slowly (OOP §6). They are dropped as they leave; until then the
 promises on the side they are of stay at the first of them. A promise on a group is not slowed down.
 
 If the inputs promise per group, and columns that must be equal name the groups, the join does the
-same for each group. The mark of a group on a side is the greater of its own and the side's.
+same for each group. The mark of a group on a side is the greater of its own and the side's. A group
+that has ended on both sides is dropped; so is one that has ended on one, once its mark on the other
+is no more than that of the whole side.
 """
 
 from __future__ import annotations
@@ -36,6 +44,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import Ticks
@@ -59,6 +68,7 @@ from lowwater.stream.element import (
     Punctuation,
     moved,
 )
+from lowwater.stream.floor import Floor, raised
 
 ROWS = ("rows0", "rows1")
 MATCHED = ("matched0", "matched1")
@@ -76,6 +86,7 @@ class BandJoin(Kernel):
     """
 
     rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
+    feeds_back: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -294,7 +305,15 @@ class BandJoin(Kernel):
         low = self._reach.earliest(port, int(before.min()))
         if 1 - port in self._slowly:
             low = min(low, self._slowly[1 - port].left)
-        return [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+        out = [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+        self._groups.remove(self._groups.keys(places[self._over(places)]))
+        return out
+
+    def _over(self, places: Numbers) -> NDArray[np.bool_]:
+        """Return which groups have ended on both sides."""
+        marks = (self._effective(side, places) for side in (0, 1))
+        over: NDArray[np.bool_] = np.minimum(*marks) == END_OF_TIME
+        return over
 
     def _report_ended(self, port: int, promise: GroupPunctuation) -> list[Element]:
         """Return the report that keys of an input have ended, with the names of left columns."""
@@ -328,15 +347,35 @@ class BandJoin(Kernel):
 
     @property
     def _outputs(self) -> list[tuple[int, str]]:
-        """The sides whose time is in the output, with its name there."""
-        return list(enumerate(self._shape.out_times))
+        """The sides whose time is in the output and of use there, with its name there."""
+        awaited = self._out.awaited
+        times = enumerate(self._shape.out_times)
+        return [(side, name) for side, name in times if awaited is None or name in awaited]
 
     def _promise_all_groups(self) -> list[Element]:
         """Return the promises on groups that follow from the mark of a whole side."""
         if not self._groups.has_groups:
             return []
         self._groups.load()
-        return self._promise_groups(np.arange(len(self._groups)))
+        every = np.arange(len(self._groups))
+        fading = self._fading()
+        promises = self._promise_groups(every[~fading])
+        passed = self._over(every)
+        passed |= fading & np.logical_and.reduce(
+            [self._groups.column(PROMISED[s]) <= self._out.of(name) for s, name in self._outputs]
+        )
+        self._groups.remove(self._groups.keys(every[passed]))
+        return promises
+
+    def _fading(self) -> NDArray[np.bool_]:
+        """Return which groups have ended on a side, and are known on the other no better than the
+        whole side: nothing more is promised of them, and they are dropped when the promises on the
+        whole have caught up."""
+        held = [self._groups.column(HELD[side]) for side in (0, 1)]
+        fading: NDArray[np.bool_] = (held[0] == END_OF_TIME) | (held[1] == END_OF_TIME)
+        for side, mark in enumerate(self._marks):
+            fading &= (held[side] == END_OF_TIME) | (held[side] <= mark)
+        return fading & ~self._over(np.arange(len(self._groups)))
 
     def _promise_groups(self, places: Numbers) -> list[Element]:
         if not all(self._shape.shows(key) for key in self._by):
@@ -357,7 +396,7 @@ class BandJoin(Kernel):
         for name, (column, mark) in marks.items():
             whole = self._out.of(name)
             before = np.maximum(self._groups.get(column, places), whole)
-            moved = (mark > before) & (mark < END_OF_TIME)
+            moved = (mark > before) & bool(self._open)
             if moved.any():
                 self._groups.put(column, places[moved], mark[moved])
                 keys = self._groups.keys(places[moved])
@@ -462,6 +501,48 @@ class BandJoin(Kernel):
                 further += self._slowly[side].bound if side in self._slowly else 0
                 requests.append(Request(1 - side, self._shape.times[1 - side], further))
         return self._received.missing(requests, self._open)
+
+    # ---- feedback --------------------------------------------------------------------------
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the rows that only results below the floor need."""
+        super().forget(floor)
+        for side, own in enumerate(self._for_results()):
+            if self._shape.times[side] in own:
+                least, width = own[self._shape.times[side]], self._slicing.width
+                take_below(self.store, ROWS[side], self._shape.inside_time(side), least, width)
+                take_below(self.store, MATCHED[side], pl.col(TIME), least, width)
+
+    def floors(self) -> Sequence[Floor]:
+        """Return what results need of each side, and what the rows of the other side can match."""
+        return list(map(raised, self._for_results(), self._for_partners()))
+
+    def _for_results(self) -> list[dict[str, int]]:
+        """Return the floor of each side that follows from that of the results."""
+        shape = self._shape
+        found: list[dict[str, int]] = [{}, {}]
+        for side in shape.kind.shown:
+            if shape.keeps(1 - side):
+                continue
+            own = self._names[side].items()
+            floor = {name: self.floor[out] for name, out in own if out in self.floor}
+            found[side] = raised(found[side], floor)
+            if shape.times[side] in floor:
+                reached = self._reach.earliest(side, floor[shape.times[side]])
+                found[1 - side] = raised(found[1 - side], {shape.times[1 - side]: reached})
+        return found
+
+    def _for_partners(self) -> list[dict[str, int]]:
+        """Return the floor of each side that follows from the rows of the other, kept and to
+        come."""
+        found: list[dict[str, int]] = [{}, {}]
+        for side in (0, 1):
+            slices = self.store.slices(ROWS[1 - side])
+            kept = slices[0] * self._slicing.width if slices else END_OF_TIME
+            reached = self._reach.earliest(1 - side, min(kept, self._marks[1 - side]))
+            if reached > self._marks[side] and not self._shape.keeps(side):
+                found[side] = {self._shape.times[side]: reached}
+        return found
 
     def marks(self) -> dict[str, int]:
         """Return the marks of both inputs."""

@@ -12,6 +12,10 @@ are at most their windows below it. So the result satisfies the promise of one o
 the least mark of all others less a window: a promise on columns of these inputs only. For one input
 it is the lesser of its own mark and the others' marks less its window (individual punctuation).
 
+Feedback. If results need the time of one input to be at least a floor, the rows of each other input
+must be at most their window below it. The same holds for the earliest row of an input, kept or to
+come, which bounds the results that are still possible.
+
 Promises per group are not used.
 
 Invariant: a row is kept exactly while a row at or above the mark of another input could match it.
@@ -32,6 +36,7 @@ from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
+from lowwater.stream.floor import Floor, raised
 
 MOST_TOGETHER = 4
 """Greatest number of inputs with awaited columns for which every subset of them gets a joint
@@ -46,6 +51,7 @@ class MultiJoin(Kernel):
     """
 
     rule: ClassVar[str] = "individual: own mark or the others' less the window; joint: all marks"
+    feeds_back: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -128,15 +134,17 @@ class MultiJoin(Kernel):
                 rows[other] = sum(self.store.rows_in(name, each) for each in slices)
         return sorted(rows, key=rows.__getitem__)
 
-    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> None:
-        """Keep the rows that can match rows to come."""
+    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
+        """Keep the rows that can match rows to come; return the others."""
         if self._slicing[port].observe(rows.height, low, high):
             reslice(self.store, rows_of(port), self._slice(port))
-        threshold = self._threshold(port)
+        threshold, passed = self._threshold(port), rows.clear()
         if low < threshold:
-            rows = rows.filter(self._shape.inside_time(port) >= threshold)
+            time = self._shape.inside_time(port)
+            passed, rows = rows.filter(time < threshold), rows.filter(time >= threshold)
         for slice_, part in split(rows, self._slice(port)):
             add(self.store, rows_of(port), slice_, part)
+        return passed
 
     def _threshold(self, port: int) -> int:
         """Return the time below which rows of an input match no row still to come."""
@@ -170,10 +178,10 @@ class MultiJoin(Kernel):
             if port != ahead and self._threshold(port) > BEGINNING:
                 self._drop(port, self._threshold(port))
 
-    def _drop(self, port: int, below: int) -> None:
-        """Drop rows of an input below a time."""
+    def _drop(self, port: int, below: int) -> Chunk | None:
+        """Drop rows of an input below a time, and return them; None if there are none."""
         time, width = self._shape.inside_time(port), self._slicing[port].width
-        take_below(self.store, rows_of(port), time, below, width)
+        return take_below(self.store, rows_of(port), time, below, width)
 
     def _promise(self) -> list[Element]:
         promises: list[Element] = []
@@ -229,6 +237,53 @@ class MultiJoin(Kernel):
             if port not in ports:
                 requests.append(Request(port, self._shape.times[port], further))
         return self._received.missing(requests, self._open)
+
+    # ---- feedback --------------------------------------------------------------------------
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the rows that only results below the floor need."""
+        super().forget(floor)
+        for port, own in enumerate(self._for_results() if self.feeds_back else ()):
+            if self._shape.times[port] in own:
+                self._drop(port, own[self._shape.times[port]])
+
+    def floors(self) -> Sequence[Floor]:
+        """Return what results need of each input, and what the rows of the others can match."""
+        if not self.feeds_back:
+            return super().floors()
+        return list(map(raised, self._for_results(), self._for_partners()))
+
+    def _for_results(self) -> list[dict[str, int]]:
+        """Return the floor of each input that follows from that of the results."""
+        found: list[dict[str, int]] = [{} for _ in self._shape.ports]
+        for port, time in enumerate(self._shape.times):
+            own = self._names[port].items()
+            floor = {name: self.floor[out] for name, out in own if out in self.floor}
+            found[port] = raised(found[port], floor)
+            if time in floor:
+                found = [
+                    each if other == port else raised(each, self._near(other, floor[time]))
+                    for other, each in enumerate(found)
+                ]
+        return found
+
+    def _for_partners(self) -> list[dict[str, int]]:
+        """Return the floor of each input that follows from the rows of the others, kept and to
+        come."""
+        least = []
+        for port, mark in enumerate(self._marks):
+            slices = self.store.slices(rows_of(port))
+            kept = slices[0] * self._slicing[port].width if slices else END_OF_TIME
+            least.append(min(kept, mark))
+        found: list[dict[str, int]] = []
+        for port, mark in enumerate(self._marks):
+            near = self._near(port, max(each for at, each in enumerate(least) if at != port))
+            found.append(near if near[self._shape.times[port]] > mark else {})
+        return found
+
+    def _near(self, port: int, time: int) -> dict[str, int]:
+        """Return the floor of an input whose rows match a row at ``time`` or later."""
+        return {self._shape.times[port]: moved(time, -self._shape.windows[port])}
 
     def marks(self) -> dict[str, int]:
         """Return the marks of all inputs."""

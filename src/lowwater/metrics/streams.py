@@ -10,7 +10,7 @@ from typing import Annotated
 from lowwater.metrics.lag import Mark
 from lowwater.operators.metric import Readings, readings_of, seconds, share, size, total
 from lowwater.progress.completeness import WORDS, Completeness
-from lowwater.progress.late import LATE, LateRows
+from lowwater.progress.late import LATE, NOT_NEEDED, LateRows
 from lowwater.stream.duration import SECOND, Duration
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.time_domain import TimeDomain
@@ -157,6 +157,11 @@ class StreamMetrics:
         return sum(line.rows for line in self.late if line.reason == LATE)
 
     @property
+    def unneeded_rows(self) -> int:
+        """The number of rows that were not let in because no operator needs them."""
+        return sum(line.rows for line in self.late if line.reason == NOT_NEEDED)
+
+    @property
     def longest_late_seconds(self) -> float:
         """The greatest lateness of a row, in seconds; 0 if no row was late."""
         return max((line.longest_seconds for line in self.late if line.reason == LATE), default=0.0)
@@ -168,7 +173,10 @@ class StreamMetrics:
 
     def all_readings(self, time: str) -> Readings:
         """Return all measurements of the stream, by metric; ``time`` is its time column."""
-        found = readings_of(self) | {LATE_ROWS: self.late_rows}
+        found = readings_of(self) | {
+            LATE_ROWS: self.late_rows,
+            UNNEEDED_ROWS: self.unneeded_rows,
+        }
         complete = self.completeness_of(time)
         if complete is None:
             return found
@@ -176,6 +184,9 @@ class StreamMetrics:
 
 
 LATE_ROWS = total("stream_late_rows", "late rows", "Rows that were late.")
+UNNEEDED_ROWS = total(
+    "stream_unneeded_rows", "rows not needed", "Rows not let in because no operator needs them."
+)
 LAG = seconds("stream_lag_seconds", "lag", "How far the mark of a stream is behind.")
 CHANNEL_LAG = seconds(
     "channel_lag_seconds",

@@ -102,6 +102,14 @@ class OperatorMetrics:
         ),
     ] = None
     """On Spark the time between batches; None of runs in which no operator requests ticks."""
+    rows_unneeded: Annotated[
+        int,
+        total(
+            "operator_rows_unneeded",
+            "rows not needed",
+            "Rows that an operator did not take in, because no row of the result needs them.",
+        ),
+    ] = 0
     readings: Readings = field(default_factory=Readings)
     """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
@@ -193,6 +201,14 @@ class RunMetrics:
         size("rows_waiting", "rows waiting", "Rows that wait in the sink for their file."),
     ] = 0
     """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
+    rows_unneeded: Annotated[
+        int,
+        total(
+            "rows_unneeded",
+            "answers not needed",
+            "Rows of the result that were not handed over, because forget_before() was called.",
+        ),
+    ] = 0
 
     @property
     def late_rows(self) -> int:

@@ -21,6 +21,7 @@ from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import TimeDomain
 
 SEEN = "seen"
@@ -120,6 +121,17 @@ class Distinct(Kernel):
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the keys below the floor."""
+        super().forget(floor)
+        if self._time in floor:
+            least = floor[self._time]
+            take_below(self.store, SEEN, self._ticks, least, self._slicing.width)
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of the columns of the key, which all rows of a key share."""
+        return [{name: ticks for name, ticks in self.floor.items() if name in self._key}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

@@ -34,6 +34,7 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import TimeDomain
 
 
@@ -224,6 +225,25 @@ class GroupAggregate(Reducer):
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the same of the input."""
         return [Request.any_of(0, bounds)]
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the groups below the floor."""
+        super().forget(floor)
+        below = [(name, ticks) for name, ticks in self.floors()[0].items() if name in self._domains]
+        for slice_ in self._partials.slices() if below else ():
+            if all(self._least[slice_][name] >= ticks for name, ticks in below):
+                continue
+            held = self._partials.get(slice_)
+            assert held is not None
+            del self._least[slice_]
+            rest = held.filter(self._ticks(name) >= ticks for name, ticks in below)
+            self._partials.replace(slice_, rest)
+            if rest.height:
+                self._note_all(rest, self._ticks(self._first) // self._slicing.width)
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of the columns by which rows are grouped."""
+        return [{name: ticks for name, ticks in self.floor.items() if name in self._groups}]
 
     def marks(self) -> dict[str, int]:
         """Return the linear marks received."""

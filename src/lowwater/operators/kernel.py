@@ -21,6 +21,7 @@ from lowwater.operators.waiting import Release
 from lowwater.progress.late import LateRows
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
+from lowwater.stream.floor import Floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,15 @@ class Kernel:
     """True if some work may be left for :meth:`work_on`, which the engine calls when all rows of a
     batch have come."""
 
+    feeds_back: ClassVar[bool] = False
+    """True if :meth:`floors` depends on punctuation and ends of inputs, too; then the engine calls
+    it after each of these."""
+
     def __init__(self, store: ChunkStore, ports: int = 1, host: Host = ALONE):
         self.store, self.ports, self.host = store, ports, host
         self._open = set(range(ports))
+        self.floor: Floor = {}
+        """The floor of the output rows that are needed, as the engine stated it last."""
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Take rows in."""
@@ -195,6 +202,23 @@ class Kernel:
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Return the input progress that the output needs to promise any one of the bounds."""
         return [each for attribute, mark in bounds for each in self.needs(attribute, mark)]
+
+    def forget(self, floor: Floor) -> None:
+        """Free the state that only output rows below a floor depend on.
+
+        A later floor is never below an earlier one. Output rows below it may leave or not, and may
+        be wrong: nobody takes them. Rows at or above it are those that would leave without it. The
+        floor is not part of the snapshot; the engine states it again.
+        """
+        self.floor = floor
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of each input: no output row that is needed depends on rows below it.
+
+        The engine drops the rows of an input that are below its floor, and states the floor to the
+        operator before. An empty floor is always sound, and the default.
+        """
+        return [{}] * self.ports
 
     def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
         """Return the late rows since the last call; None if there were none.

@@ -37,7 +37,9 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
 )
+from lowwater.stream.floor import Floor
 
 ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
@@ -210,7 +212,7 @@ class LowTable(Kernel):
             passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
             gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
         pane, before = self._window.pane, max(self._promised, self._limit(promise.before))
-        marks = promise.marks.with_columns(pl.col(MARK) // pane * pane)
+        marks = promise.marks.with_columns(kept_end(pl.col(MARK) // pane * pane))
         marks = marks.filter(pl.col(MARK) > before)
         promises = [GroupPunctuation(PANE, marks, before)] if marks.height else []
         return [*self._up([gone]), *promises]
@@ -253,6 +255,13 @@ class LowTable(Kernel):
         if attribute != PANE:
             return []
         return [Request(0, self._time, mark + self._bound)]
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the start of the first pane that is needed."""
+        if PANE not in self.floor:
+            return [{}]
+        first, pane = self.floor[PANE], self._window.pane
+        return [{self._time: first if first >= END_OF_TIME else -(-first // pane) * pane}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

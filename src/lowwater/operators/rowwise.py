@@ -27,8 +27,10 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
     moved,
 )
+from lowwater.stream.floor import Floor, raised
 
 
 class Select(Kernel):
@@ -53,6 +55,10 @@ class Select(Kernel):
         """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
 
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of the output: columns pass as they are."""
+        return [self.floor]
+
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
@@ -61,13 +67,15 @@ class Derivation:
     ``sources`` are input columns, each with the ticks that are added to it. With ``how`` "all" the
     column is at least every source (a copy; greatest), with "least" at least the least one (least,
     coalesce). The value is rounded down to a multiple of ``bucket`` ticks; if ``numbered`` it is
-    the number of the bucket, not its start.
+    the number of the bucket, not its start. With ``scale`` the column has so many ticks for each of
+    its source.
     """
 
     sources: tuple[tuple[str, int], ...]
     how: Literal["all", "least"] = "all"
     bucket: int = 1
     numbered: bool = False
+    scale: int = 1
 
     @property
     def only(self) -> str | None:
@@ -76,25 +84,27 @@ class Derivation:
 
     def is_greatest(self, columns: Sequence[str]) -> bool:
         """Return true if the column is the greatest of exactly these columns, unchanged."""
-        plain = self.how == "all" and self.bucket == 1 and not self.numbered
+        plain = self.how == "all" and self.bucket == self.scale == 1 and not self.numbered
         return plain and set(self.sources) == {(name, 0) for name in columns}
 
     def rounded(self, mark: int) -> int:
         """Return the mark of the value that follows from one before rounding."""
         if mark in (BEGINNING, END_OF_TIME):
             return mark
-        return mark // self.bucket * (1 if self.numbered else self.bucket)
+        return mark * self.scale // self.bucket * (1 if self.numbered else self.bucket)
 
     def unrounded(self, mark: int) -> int:
         """Return the least mark before rounding from which ``mark`` follows."""
-        return mark * self.bucket if self.numbered else -(-mark // self.bucket) * self.bucket
+        scaled = mark * self.bucket if self.numbered else -(-mark // self.bucket) * self.bucket
+        return -(-scaled // self.scale)
 
 
 class Project(Kernel):
     """Computes columns from columns.
 
-    ``derived`` has the derivation of each output column that progresses; ``copied`` the new name
-    of each input column that is copied.
+    ``derived`` has the derivation of each output column on which promises are made; ``copied`` the
+    new name of each input column that is copied. Floors follow from the derivations ``origins``,
+    by default those in ``derived``.
     """
 
     rule: ClassVar[str] = "promises are renamed; monotone columns get promises of their own"
@@ -105,12 +115,14 @@ class Project(Kernel):
         expressions: Sequence[pl.Expr],
         derived: Mapping[str, Derivation],
         copied: Mapping[str, str],
+        origins: Mapping[str, Derivation] | None = None,
     ):
         super().__init__(store)
         self._expressions = list(expressions)
         self._copied = dict(copied)
         self._constant = not any(each.meta.root_names() for each in self._expressions)
         self._derived = dict(derived)
+        self._origins = self._derived if origins is None else dict(origins)
         self._held: dict[str, int] = {}
         self._emitted: dict[str, int] = {}
         self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
@@ -151,11 +163,11 @@ class Project(Kernel):
             if derivation.only == promise.attribute:
                 ((_, shift),) = derivation.sources
                 scale = 1 if derivation.numbered else derivation.bucket
-                moved = (pl.col(MARK) + shift) // derivation.bucket * scale
+                moved = (pl.col(MARK) + shift) * derivation.scale // derivation.bucket * scale
                 before = promise.before
                 if before > BEGINNING:
                     before = derivation.rounded(before + shift)
-                promises.append(GroupPunctuation(name, marks.with_columns(moved), before))
+                promises.append(GroupPunctuation(name, marks.with_columns(kept_end(moved)), before))
         return promises
 
     def _bound(self, derivation: Derivation) -> int:
@@ -224,6 +236,21 @@ class Project(Kernel):
                     further = derivation.unrounded(mark) - shift
                     needed[source] = max(further, needed.get(source, further))
         return [Request.any_of(0, list(needed.items()))] if needed else []
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floors of the single sources of output columns.
+
+        Of ``greatest(a, b)`` a row is below a floor only if both sources are, which no floor can
+        state; so columns of several sources have none.
+        """
+        found: Floor = {}
+        for name, ticks in self.floor.items():
+            derivation = self._origins.get(name)
+            if derivation is not None and derivation.only is not None:
+                ((source, shift),) = derivation.sources
+                least = ticks if ticks >= END_OF_TIME else derivation.unrounded(ticks) - shift
+                found = raised(found, {source: least})
+        return [found]
 
     def snapshot(self) -> dict[str, Any]:
         """Return the marks received and emitted."""

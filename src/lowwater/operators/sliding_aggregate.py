@@ -43,7 +43,8 @@ from lowwater.operators.window_state import START
 from lowwater.state.keyed_rows import KeyedRows
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import TimeDomain
 
 HELD, BASE = "held", "base"
@@ -284,6 +285,14 @@ class SlidingAggregate(Kernel):
         if attribute not in (START, END):
             return []
         return [Request(0, self._time, mark + self._range if attribute == START else mark)]
+
+    def floors(self) -> Sequence[Floor]:
+        """Return a range less than the first instant that is needed, and a tick."""
+        ends = [self.floor[END]] if END in self.floor else []
+        ends += [moved(self.floor[START], self._range)] if START in self.floor else []
+        if not ends:
+            return [{}]
+        return [{self._time: moved(max(ends), -self._range - 1)}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

@@ -21,6 +21,7 @@ from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
+from lowwater.stream.floor import Floor
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 
@@ -114,6 +115,16 @@ class Merge(Kernel):
             mark += self._behind[attribute]
         behind = (p for p in sorted(self._open) if self._registers.of(p) < mark)
         return [*slowest, *(Request(port, self._time, mark) for port in behind)]
+
+    def forget(self, floor: Floor) -> None:
+        """Drop the held rows whose time is below the floor."""
+        super().forget(floor)
+        if self._time in floor:
+            self._buffer.take(below=floor[self._time])
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the floor of the output for every input."""
+        return [self.floor] * self.ports
 
     def marks(self) -> dict[str, int]:
         """Return the registers."""

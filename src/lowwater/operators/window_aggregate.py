@@ -31,7 +31,10 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
+    moved,
 )
+from lowwater.stream.floor import Floor
 
 END = "window_end"
 IMMEDIATE = Immediate()
@@ -66,6 +69,7 @@ class WindowAggregate(Reducer):
         self._open_from = self._window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
         self._promised = self._open_from  # windows before this have answered
+        self._first_needed = BEGINNING  # windows that start before this are not needed
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -80,7 +84,9 @@ class WindowAggregate(Reducer):
         return self._state.reduced(chunk)
 
     def on_partials(self, partials: Chunk) -> None:
-        """Keep partials of panes."""
+        """Keep partials of panes, but not of those that only windows not needed cover."""
+        if self._first_needed > BEGINNING:
+            partials = partials.filter(pl.col(PANE) >= self._first_needed)
         self._state.put_partials(partials)
         self._count(partials)
 
@@ -121,7 +127,8 @@ class WindowAggregate(Reducer):
 
     def _answer(self, first: int, until: int) -> list[Element]:
         """Return the answers of windows that start from ``first`` to before ``until``."""
-        partials = self._state.between(first, until)
+        first = max(first, self._first_needed)
+        partials = self._state.between(first, until) if first < until else None
         if partials is None:
             return []
         return self._answered(partials, self._state.is_single(first, until))
@@ -176,9 +183,9 @@ class WindowAggregate(Reducer):
         return [*out, *self._promise(first)]
 
     def _piece(self, pending: PendingAnswers, start: int) -> list[Element]:
-        held = self._state.held(start)
+        held = self._state.held(start) if start >= self._first_needed else 0
         due = pending.take_due(start, self._mark, held, not self.host.in_part)
-        if due is None:
+        if due is None or start < self._first_needed:
             return []
         partials = self._state.between(start, start + self._window.slide)
         if partials is None:
@@ -195,7 +202,7 @@ class WindowAggregate(Reducer):
         if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
         before = self._window.first_open(promise.before)  # their earlier windows have answered
-        first = max(self._open_from, before)
+        first = max(self._open_from, before, self._first_needed)
         partials = self._state.take_passed(promise.marks, keys, first)
         answers = self._answered(partials) if partials is not None else []
         return [*answers, *self._promise_groups(promise.marks, max(self._promised, before))]
@@ -204,10 +211,10 @@ class WindowAggregate(Reducer):
         """Return the promises on the edges of groups' windows, up to their first open ones."""
         range_, slide = self._window.range, self._window.slide
         first = ((pl.col(MARK) - range_) // slide + 1) * slide
-        starts = marks.with_columns(first.alias(MARK)).filter(pl.col(MARK) > before)
+        starts = marks.with_columns(kept_end(first)).filter(pl.col(MARK) > before)
         if not starts.height:
             return []
-        ends = starts.with_columns(pl.col(MARK) + range_)
+        ends = starts.with_columns(kept_end(pl.col(MARK) + range_))
         return [
             GroupPunctuation(START, starts, before),
             GroupPunctuation(END, ends, before + range_),
@@ -219,7 +226,7 @@ class WindowAggregate(Reducer):
         """Request the deadline of pending answers, or else the end of the earliest open window."""
         if self._pending is not None and self._pending.windows:
             return [Request(0, self._time, self._pending.deadline(self._pending.windows[0]))]
-        start = self._state.earliest(self._open_from)
+        start = self._state.earliest(max(self._open_from, self._first_needed))
         return [] if start is None else [Request(0, self._time, start + self._window.range)]
 
     def releases(self) -> Sequence[Release]:
@@ -235,6 +242,28 @@ class WindowAggregate(Reducer):
         first = -(-first // slide) * slide  # windows start on the grid
         later = self._bound if self._pending is not None else 0
         return [Request(0, self._time, first - slide + range_ + later)]
+
+    def forget(self, floor: Floor) -> None:
+        """Drop what only windows below the floor need; they are not answered any more."""
+        super().forget(floor)
+        first = self._first_start(floor)
+        if first > self._first_needed:
+            self._first_needed = first
+            self._state.release(first)
+
+    def _first_start(self, floor: Floor) -> int:
+        """Return the start of the first window that is needed; BEGINNING if all are."""
+        window = self._window
+        starts = [floor[START]] if START in floor else []
+        starts += [moved(floor[END], -window.range)] if END in floor else []
+        first = max(starts, default=BEGINNING)
+        return (
+            first if first in (BEGINNING, END_OF_TIME) else -(-first // window.slide) * window.slide
+        )
+
+    def floors(self) -> Sequence[Floor]:
+        """Return the start of the first window that is needed: no row before it is in one."""
+        return [{} if self._first_needed == BEGINNING else {self._time: self._first_needed}]
 
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""

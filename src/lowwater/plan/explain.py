@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lowwater.plan.builders.oblivious import unpromised
-from lowwater.plan.nodes import SourceNode
+from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.costs import Rates
+from lowwater.plan.physical.floors import input_floors
 from lowwater.plan.physical.layout import lay_out
 from lowwater.plan.physical.operator import (
     KernelOperator,
@@ -18,6 +19,7 @@ from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.progress.options import Every, Heartbeat, Idle, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
+from lowwater.stream.floor import Floor
 
 LONGEST_DETAIL = 120
 """The greatest length of an operator's detail, in characters."""
@@ -89,6 +91,7 @@ def _tree(
     about = _source(plan, operator) if isinstance(operator, SourceOperator) else []
     if isinstance(operator, KernelOperator):
         about = [*_kernel(plan, operator, rates), *remarks.get(operator.index, ())]
+    about = [*about, *_needed(plan, operator)]
     bar = "│   " if operator.inputs else "    "
     lines = [head.rstrip(), *(f"{bar}{line}" for line in (f"progress: {operator.rule}", *about))]
     for port, index in enumerate(operator.inputs):
@@ -97,6 +100,31 @@ def _tree(
         lines.append(f"{'└── ' if last else '├── '}{first}")
         lines += [f"{'    ' if last else '│   '}{line}" for line in others]
     return lines
+
+
+def _needed(plan: PhysicalPlan, operator: Operator) -> list[str]:
+    """Return lines on the rows that a source's consumers, or an operator's inputs, need."""
+    if isinstance(operator, SourceOperator):
+        floors = {"": plan.floors[operator.index]}
+        nodes: list[Node] = [operator.node]
+    else:
+        found = input_floors(operator, plan.floors[operator.index])
+        alike = len(operator.inputs) == 1 or all(each == found[0] for each in found)
+        floors = {"": found[0]} if alike else {f" of input {i}": f for i, f in enumerate(found)}
+        nodes = [plan.operators[index].node for index in operator.inputs]
+    return [
+        f"needs no rows{which} below: {' or '.join(_bounds(node, floor))}"
+        for (which, floor), node in zip(floors.items(), nodes, strict=False)
+        if floor
+    ]
+
+
+def _bounds(node: Node, floor: Floor) -> list[str]:
+    known = node.progress
+    return [
+        f"{name} = {known[name].domain.show(ticks) if name in known else ticks}"
+        for name, ticks in floor.items()
+    ]
 
 
 def _source(plan: PhysicalPlan, operator: SourceOperator) -> list[str]:

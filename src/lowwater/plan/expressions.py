@@ -21,7 +21,7 @@ from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import ExpressionCompiler, finished
 from lowwater.plan.text_places import Message, wrong
 from lowwater.stream.duration import nanoseconds
-from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.time_domain import UNITS, TimeDomain
 
 Schema = Mapping[str, pl.DataType]
 
@@ -91,9 +91,28 @@ class Expression:
         """Return how the expression progresses; None if it is not monotone in progressing columns.
 
         An expression is monotone if it is a progressing column, plus or minus a constant or not, or
-        ``greatest``, ``least`` or ``coalesce`` of such expressions.
+        ``greatest``, ``least`` or ``coalesce`` of such expressions, or a progressing column in a
+        finer unit.
         """
-        return None if self.tree is None else _derive(self.tree, progressing)
+        if self.tree is None:
+            return None
+        return _derive(self.tree, progressing) or self._finer(self.tree, progressing)
+
+    def _finer(self, tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
+        """Return the derivation of an integer time multiplied to a finer unit, or of a TIMESTAMP
+        made of a coarser one; None for any other tree."""
+        tree = tree.this if isinstance(tree, exp.Paren) else tree
+        domain = progressing.get(tree.this.name) if isinstance(tree.this, exp.Column) else None
+        if domain is None or domain.counts_rows:
+            return None
+        scale = 0
+        if isinstance(tree, exp.Mul) and self.dtype == domain.dtype == pl.Int64:
+            digits = tree.expression.name if isinstance(tree.expression, exp.Literal) else ""
+            scale = int(digits) if digits.isdigit() else 0
+        elif isinstance(tree, exp.Cast) and domain.dtype == pl.Datetime("ms"):
+            scale = 1_000 if self.dtype == pl.Datetime("us") else 0
+        fits = domain.ticks_per_second * scale in UNITS.values()
+        return Derivation(((tree.this.name, 0),), scale=scale) if fits else None
 
 
 def column_tree(name: str) -> exp.Column:
@@ -311,13 +330,15 @@ def _derive(tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation
             return None
         sources = tuple(part.sources[0] for part in parts if part)
         return Derivation(sources, "all" if isinstance(tree, exp.Greatest) else "least")
-    single = _column_and_shift(tree, progressing)
+    single = column_and_shift(tree, progressing)
     return Derivation((single,)) if single else None
 
 
-def _column_and_shift(
+def column_and_shift(
     tree: exp.Expr, progressing: Mapping[str, TimeDomain]
 ) -> tuple[str, int] | None:
+    """Return the progressing column that an expression is, and the ticks that it adds; None for
+    any other expression."""
     if isinstance(tree, exp.Column):
         return (tree.name, 0) if tree.name in progressing else None
     if isinstance(tree, exp.Add | exp.Sub) and isinstance(tree.this, exp.Column):

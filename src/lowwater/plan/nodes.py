@@ -21,12 +21,14 @@ from lowwater.joins.reach import Reach
 from lowwater.joins.shape import KINDS, Carried, How, JoinKind
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush, Slow
+from lowwater.operators.last_rows import LastRows
 from lowwater.operators.rowwise import Derivation
 from lowwater.operators.window_state import Form
 from lowwater.plan.expressions import Expression
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source
 from lowwater.stream.element import SEQUENCE
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
@@ -191,6 +193,8 @@ class FilterNode(Node):
     drops_rows: ClassVar[bool] = True
 
     predicate: Expression
+    floor: Floor = field(kw_only=True, default_factory=dict)
+    """The floor below which no row satisfies the predicate."""
 
     @property
     def stamps(self) -> tuple[str, ...]:
@@ -300,6 +304,18 @@ class SlidingNode(Node):
     range: int
     groups: tuple[str, ...]
     calls: tuple[Call, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LastRowsNode(Node):
+    """Aggregates per window of the last rows of each key."""
+
+    attribute: str
+    window: LastRows
+    aggregates: tuple[Aggregate, ...]
+    reads: tuple[str, ...]
+    """The columns that the aggregates read, in the order of the stream."""
     texts: tuple[str, ...]
 
 
@@ -486,6 +502,18 @@ class MultiJoinNode(AnyJoin):
     """Maps each key column that is not in the output, by its name inside the join, to the output
     column that has its value."""
     residual: Expression | None
+    how: How = field(kw_only=True, default="inner")
+    """The kind of join; those but ``inner`` have two inputs, and measure their disorder."""
+
+    @property
+    def kind(self) -> JoinKind:
+        """The inputs whose rows are in the output, alone or with others, by ``how=``."""
+        return KINDS[self.how]
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The inputs whose columns are in the output; for semi and anti joins, the left one."""
+        return super().shown if self.how == "inner" else self.kind.shown
 
     @property
     def updates(self) -> None:

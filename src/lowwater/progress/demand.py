@@ -70,6 +70,14 @@ class Demand:
                 demand |= Demand.grid(step, -(-offset // bucket) * bucket)
         return demand.with_linear(self.linear)
 
+    def unscaled(self, scale: int) -> Demand:
+        """Return the same demand on an attribute of which one tick is ``scale`` of this one's."""
+        demand = Demand()
+        for step, offset in self.grids:
+            whole = step % scale == 0
+            demand |= Demand.grid(step // scale if whole else 1, -(-offset // scale))
+        return demand.with_linear(self.linear)
+
     def round_down(self, mark: int) -> int:
         """Return the greatest useful mark not above ``mark``."""
         if not self.grids:

@@ -2,13 +2,14 @@
 
 They are late rows, rows without a usable time or channel, and rows dated too far ahead. The
 ``late`` option of the stream decides whether they go to the side output, are dropped, or stop the
-query. They are counted by channel and reason in any case.
+query. They are counted by channel and reason in any case. Rows that no operator needs (below the
+floor) are counted and dropped, late or not.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,8 @@ NO_TIME = "no time"
 BAD_TIME = "time out of range"
 NO_CHANNEL = "no channel"
 AHEAD = "dated far ahead"
+AFTER_END = "after its end"
+NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,9 @@ class LateAccount:
 
     @property
     def rows(self) -> int:
-        """Number of all rows counted."""
-        return sum(count for count, _, _ in list(self._lines.values()))
+        """Number of the rows that were refused; rows not needed are none of them."""
+        lines = list(self._lines.items())
+        return sum(count for (_, reason), (count, _, _) in lines if reason != NOT_NEEDED)
 
     def lines(self) -> list[LateRows]:
         """Return the counts by channel and reason, the largest first."""
@@ -136,6 +140,25 @@ class SideOutput:
             self.add_late(chunk, attribute, times, judged.before, late)
             keep &= ~late
 
+    def add_broken(
+        self,
+        chunk: Chunk,
+        attribute: str,
+        times: Mapping[str, Ticks],
+        marks: Ticks,
+        late: Mask,
+        keep: Mask,
+    ) -> None:
+        """Take the rows ``late`` of a chunk, which break a joint promise.
+
+        ``attribute`` is the first that the promise is on, and ``marks`` are the bounds on it.
+        ``keep`` is true for the rows to look at; it becomes false for those that are taken.
+        """
+        found = late & keep
+        if found.any():
+            self.add_late(chunk, attribute, times[attribute], marks, found)
+            keep &= ~found
+
     def add_late(
         self, chunk: Chunk, attribute: str, times: Ticks, marks: Ticks, late: Mask
     ) -> None:
@@ -150,6 +173,26 @@ class SideOutput:
             pl.Series(self._mark_column(attribute), marks[late]).cast(domain.dtype),
         )
         self._count(rows)
+        if self._spec.late == "side":
+            self._rows.append(rows)
+
+    def add_after_end(self, chunk: Chunk, over: Mask) -> None:
+        """Take the rows ``over`` of a chunk, whose channels or groups had ended before them."""
+        if self._spec.late == "fail":
+            row = int(np.flatnonzero(over)[0])
+            time, channel = chunk[self._spec.time][row], self._channel_of(chunk, row)
+            raise BrokenPromise(
+                f"{self._where(channel)}: a row with {self._spec.time} = {time} came, but the"
+                " producer had promised that no more would. late='side' writes such rows to the"
+                " side output",
+                stream=self._spec.name,
+                channel=channel,
+                time=time,
+                mark=None,
+            )
+        rows = chunk.filter(pl.Series(over)).with_columns(pl.lit(AFTER_END).alias(REASON))
+        for *names, count in rows.group_by(self._spec.key_columns).agg(pl.len()).iter_rows():
+            self._account.add(channel_name(names), AFTER_END, count, 0.0, 0.0)
         if self._spec.late == "side":
             self._rows.append(rows)
 
@@ -188,6 +231,12 @@ class SideOutput:
         if self._spec.late == "fail":
             raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
         warnings.warn(f"{message}, and they are ignored", StreamWarning, stacklevel=2)
+
+    def warn_ended(self, channel: Hashable) -> None:
+        """Report a promise for a channel or group that has ended; it is ignored."""
+        self._warn(
+            f"{self._where(channel)}: a promise was made for it after its end, and it is ignored"
+        )
 
     def warn_out_of_range(self, attribute: str, marks: int) -> None:
         """Count and report ``marks`` marks of a producer that are no times."""

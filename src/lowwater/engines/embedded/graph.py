@@ -26,6 +26,7 @@ from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
+from lowwater.stream.floor import Floor
 from lowwater.updates.shared.shared_queue import SharedUpdateQueue
 
 
@@ -121,6 +122,7 @@ class Vertex(Member):
     def __init__(
         self,
         operator: KernelOperator,
+        floor: Floor,
         clock: Clock,
         totals: Totals,
         take_late_rows: TakeLateRows,
@@ -137,7 +139,7 @@ class Vertex(Member):
             memory=budget,
             budget=budget,
         )
-        super().__init__(Part.of(operator, slot=operator.title), self.store, host)
+        super().__init__(Part.of(operator, operator.title, floor), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -194,6 +196,11 @@ class Vertex(Member):
         if late is not None:
             self._take_late_rows(*late)
         self.emit(results)
+
+    def forget(self, floor: Floor) -> None:
+        """Free the state that only rows below a floor depend on."""
+        super().forget(floor)
+        self._meter()
 
     def settle_memory(self) -> bool:
         """Report the memory that is needed and used, take the share of the budget, and emit what

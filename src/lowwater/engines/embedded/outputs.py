@@ -14,6 +14,7 @@ from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.intake import Intake
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
 from lowwater.stream.element import Chunk, Element, GroupPunctuation
+from lowwater.stream.floor import Floor, needed_rows
 from lowwater.stream.time_domain import clock_times
 from lowwater.updates.answers import AnswerTable
 
@@ -51,6 +52,10 @@ class Results:
         self._columns = list(schema)
         self._arrival = _arrival_column(plan, schema)
         self._delivered = 0
+        self.floor: Floor = {}
+        """The floor of the rows that are handed over."""
+        self.unneeded = 0
+        """Number of rows below the floor."""
         self.last = LastRows(keep)
         self.latency = Histogram()
         self.read_at = 0
@@ -69,7 +74,11 @@ class Results:
                 self.answers.end(element)
             return
         rows = element if element.columns == self._columns else element.select(self._columns)
-        now = self._clock.now()
+        needed = needed_rows(rows, self.floor)
+        self.unneeded += rows.height - needed.height
+        if not needed.height:
+            return
+        rows, now = needed, self._clock.now()
         if self._arrival is None:
             self.latency.add(now - self.read_at, rows.height)
         else:

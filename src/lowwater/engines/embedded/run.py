@@ -18,6 +18,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
+from lowwater.stream.floor import Floor
 from lowwater.updates.options import Key
 
 
@@ -44,6 +45,9 @@ class EmbeddedRun(Run):
         self._engine.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join(STOP_SECONDS)
+
+    def _forget(self, floor: Floor) -> None:
+        self._engine.forget(floor)
 
     def _unread(self) -> str:
         waiting = self._engine.waiting_rows

@@ -13,6 +13,7 @@ result is on its way: see :meth:`Sampler.ask`.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -61,6 +62,7 @@ class Sampler(Generic[T]):
         self._worker: int | None = None
         self._taken = 0
         self._last: Callable[[], T] = take
+        self._tasks: deque[Callable[[], None]] = deque()
         self._questions: list[_Question[Any]] = []
 
     def begin(self) -> None:
@@ -72,13 +74,22 @@ class Sampler(Generic[T]):
     def end(self) -> None:
         """Note that no thread works any more."""
         with self._changed:
+            self._do_tasks()
             self._worker = None
             self._changed.notify_all()
 
     def serve(self) -> None:
-        """Take a value, between two steps, if a reader waits for one."""
+        """Do what other threads wait for, between two steps: their tasks, and taking a value."""
+        if self._tasks:
+            with self._changed:
+                self._do_tasks()
+                self._changed.notify_all()
         if self._requested:
             self._answer()
+
+    def _do_tasks(self) -> None:
+        while self._tasks:
+            self._tasks.popleft()()
 
     def _answer(self) -> None:
         last = _taken(self._take)
@@ -86,6 +97,22 @@ class Sampler(Generic[T]):
             self._last, self._requested = last, False
             self._taken += 1
             self._changed.notify_all()
+
+    def do(self, task: Callable[[], None], wake: Callable[[], None]) -> None:
+        """Do a task between two steps, or at once while no thread works.
+
+        If the present step takes long, or is this thread's own, the task is done after it. ``wake``
+        ends a sleep of the working thread.
+        """
+        with self._changed:
+            if self._worker is None:
+                task()
+                return
+            self._tasks.append(task)
+            if self._worker == threading.get_ident():
+                return
+            wake()
+            self._changed.wait_for(lambda: task not in self._tasks, PATIENCE)
 
     def answer_questions(self) -> None:
         """Take the values that readers ask for; to be called between two turns of the loop."""

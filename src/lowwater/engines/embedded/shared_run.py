@@ -23,6 +23,7 @@ from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import MemorySink, Sink, make_sink, on_failure
 from lowwater.stream.element import Element
+from lowwater.stream.floor import Floor
 from lowwater.updates.options import Key
 from lowwater.updates.shared.shared_queue import SharedUpdateQueue
 
@@ -155,6 +156,9 @@ class SharedRun(Run):
         self._shared_work.engine.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join(STOP_SECONDS)
+
+    def _forget(self, floor: Floor) -> None:
+        self._shared_work.engine.forget(floor, self._query)
 
     def _unread(self) -> str:
         waiting = self._shared_work.engine.waiting_rows

@@ -1,4 +1,4 @@
-"""Builders of row-wise, union, distinct and order nodes check their arguments."""
+"""Builders of row-wise, distinct and order nodes check their arguments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.conditions import Time, floor_before, floor_of
 from lowwater.plan.expressions import (
     Expression,
     Formula,
@@ -19,6 +20,7 @@ from lowwater.plan.expressions import (
 )
 from lowwater.plan.main_time import main_time, undecided
 from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.floor import Floor
 from lowwater.stream.time_domain import BUCKETS, TimeDomain
 
 
@@ -30,7 +32,24 @@ def stamped(node: Node, latent: str | None) -> Node:
 def filtered(node: Node, predicate: Formula, origin: str) -> Node:
     """Return the rows that satisfy a condition."""
     compiled = compile_predicate(predicate, node.schema)
-    return nodes.FilterNode((node,), node.schema, node.progress, node.time, compiled, origin=origin)
+    domains = {name: each.domain for name, each in node.progress.items()}
+    return _filter(node, compiled, floor_of(compiled, domains), origin)
+
+
+def forgotten(node: Node, time: Time, column: str | None, origin: str) -> Node:
+    """Return the rows that are not before a time."""
+    ((name, ticks),) = floor_before(node, time, column, "forget_before").items()
+    domain = node.progress[name].domain
+    kept = Expression(
+        f"{name} >= {domain.show(ticks)}", domain.to_ticks(pl.col(name)) >= ticks, pl.Boolean()
+    )
+    return _filter(node, kept, {name: ticks}, origin)
+
+
+def _filter(node: Node, predicate: Expression, floor: Floor, origin: str) -> Node:
+    return nodes.FilterNode(
+        (node,), node.schema, node.progress, node.time, predicate, floor=floor, origin=origin
+    )
 
 
 def projected(
@@ -62,7 +81,9 @@ def projected(
         if each is not None and _one_domain(each, domains)
     }
     progress = {
-        name: Progressing(domains[each.sources[0][0]], *_nullable(node, name, each, derived))
+        name: Progressing(
+            _domain(each, domains, items[name].dtype), *_nullable(node, name, each, derived)
+        )
         for name, each in derived.items()
     }
     progress = _related(node, progress, derived)
@@ -105,13 +126,24 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
     shape = BUCKETS if numbered else domain
     value = number if numbered else domain.from_ticks(number * width)
     text = f"{column} / {domain.spell(width)}" if numbered else f"{column} by {domain.spell(width)}"
+    derivation = Derivation(((column, 0),), bucket=width, numbered=numbered)
+    return with_time(node, name, Expression(text, value, shape.dtype), derivation, shape)
+
+
+def with_time(
+    node: Node, name: str, item: Expression, derivation: Derivation, domain: TimeDomain
+) -> Node:
+    """Return a node with one more column, or one in place of another, that progresses as
+    ``derivation`` states if its one source does."""
     items = {each: Expression.of_column(each, dtype) for each, dtype in node.schema.items()}
-    items[name] = Expression(text, value, shape.dtype)
+    items[name] = item
     derived = {each: _with_nulls(node, Derivation(((each, 0),))) for each in node.progress}
     progress = dict(node.progress)
+    ((column, _),) = derivation.sources
+    attribute = node.progress.get(column)
     if attribute is not None:
-        derived[name] = Derivation(((column, 0),), derived[column].how, width, numbered)
-        progress[name] = Progressing(shape, attribute.nullable)
+        derived[name] = replace(derivation, how=derived[column].how)
+        progress[name] = Progressing(domain, attribute.nullable)
         progress = _related(node, progress, derived)
     return nodes.ProjectNode(
         (node,),
@@ -120,7 +152,7 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
         node.time,
         tuple(items.items()),
         derived,
-        {each: each for each in node.schema},
+        {each: each for each in node.schema if items[each].column == each},
         origin=node.origin,
     )
 
@@ -129,7 +161,8 @@ def _related(
     node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
 ) -> dict[str, Progressing]:
     """Return the derived columns, each with the most ticks that it can be behind the others."""
-    usable = [n for n, each in progress.items() if not each.nullable and not derived[n].numbered]
+    plain = (n for n, each in derived.items() if not each.numbered and each.scale == 1)
+    usable = [n for n in plain if n in progress and not progress[n].nullable]
     found = dict(progress)
     for name in usable:
         lags = {other: _lag(node, derived[name], derived[other]) for other in usable}
@@ -169,6 +202,14 @@ def _main_time(
         return None
     heirs = [name for name in usable if node.time in dict(derived[name].sources)]
     return next(iter([*heirs, *usable]), None)
+
+
+def _domain(found: Derivation, domains: Mapping[str, TimeDomain], dtype: pl.DataType) -> TimeDomain:
+    """Return the domain of a derived column, whose unit is finer if the derivation has a scale."""
+    domain = domains[found.sources[0][0]]
+    if found.scale == 1:
+        return domain
+    return TimeDomain(dtype, domain.ticks_per_second * found.scale)
 
 
 def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
@@ -215,65 +256,6 @@ def applied(
     kept = {n: p for n, p in node.progress.items() if columns.get(n) == node.schema[n]}
     time = node.time if node.time in kept else None
     return nodes.ApplyNode((node,), columns, kept, time, function, origin=origin)
-
-
-def united(inputs: Sequence[Node], origin: str, prefer: Node | str | None = None) -> Node:
-    """Return the union of several inputs; of update streams, the newest row of each key.
-
-    ``prefer`` is the update stream whose row is shown if two streams have a row of one key and
-    time.
-    """
-    if len(inputs) < 2:
-        raise OptionError("union needs at least two streams")
-    if all(each.updates is None for each in inputs):
-        if prefer is not None:
-            raise OptionError("prefer= is for unions of update streams; here all rows come out")
-        return _united(inputs, origin)
-    _refuse_unlike(inputs)
-    parts = update_builders.parts_of_union(inputs)
-    by = inputs[0].updates
-    assert by is not None
-    rows = _united([each for own in parts for each in own], origin)
-    return update_builders.united(rows, by, update_builders.preferred(inputs, parts, prefer))
-
-
-def _refuse_unlike(inputs: Sequence[Node]) -> None:
-    first = inputs[0]
-    for other in inputs[1:]:
-        if dict(other.schema) != dict(first.schema) or list(other.schema) != list(first.schema):
-            raise QueryError(
-                "union needs streams with the same columns:"
-                f" {_spell(first.schema)} against {_spell(other.schema)}"
-            )
-
-
-def _united(inputs: Sequence[Node], origin: str) -> nodes.UnionNode:
-    first = inputs[0]
-    _refuse_unlike(inputs)
-    progress = {
-        name: Progressing(each.domain, any(n.progress[name].nullable for n in inputs))
-        for name, each in first.progress.items()
-        if all(name in n.progress and n.progress[name].domain == each.domain for n in inputs)
-    }
-    for name, each in progress.items():
-        behind = {}
-        for column in progress:
-            lags = [lag for n in inputs if (lag := n.lag(name, column)) is not None]
-            if column != name and len(lags) == len(inputs):
-                behind[column] = max(lags)
-        progress[name] = replace(each, behind=behind)
-    if first.progress and not progress and all(n.progress for n in inputs):
-        raise QueryError(
-            "union: the streams progress on different columns or count time in different units:"
-            f" {', '.join(str(list(n.progress)) for n in inputs)}"
-        )
-    usable = [name for name, attribute in progress.items() if not attribute.nullable]
-    time = first.time if first.time in usable else None  # no other time in its place
-    return nodes.UnionNode(tuple(inputs), first.schema, progress, time, origin=origin)
-
-
-def _spell(schema: Mapping[str, pl.DataType]) -> str:
-    return "(" + ", ".join(f"{name} {dtype}" for name, dtype in schema.items()) + ")"
 
 
 def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:

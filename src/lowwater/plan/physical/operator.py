@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import polars as pl
@@ -21,10 +22,12 @@ from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.expressions import Expression
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.costs import Rates
+from lowwater.plan.physical.floors import floors_of
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source
 from lowwater.state.store import ChunkStore
+from lowwater.stream.floor import Floor
 
 PlanShape = Literal["out-of-order", "in-order"]
 Demands = Mapping[str, Demand]
@@ -141,6 +144,8 @@ class Operator:
     order: str | None = None
     """In the in-order shape, the attribute by which its rows leave in order; None if there is
     none."""
+    floor: Floor = field(default_factory=dict)
+    """The floor that it states of its own rows: of a filter, below which no row satisfies it."""
 
     @property
     def title(self) -> str:
@@ -251,6 +256,11 @@ class PhysicalPlan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "demands", _describe(self.operators))
+
+    @cached_property
+    def floors(self) -> tuple[Floor, ...]:
+        """For each operator, the floor below which no consumer needs its rows."""
+        return floors_of(self.operators, [self.result.index])
 
     @property
     def result(self) -> Operator:

@@ -16,6 +16,7 @@ from lowwater.operators.stamp import Stamp, StampPromises
 from lowwater.operators.union import Union
 from lowwater.plan import nodes
 from lowwater.plan.builders.updates import sources
+from lowwater.plan.main_time import lost_progress
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import (
     SLICES_PER_SPAN,
@@ -125,6 +126,7 @@ def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ..
             groups=plan.operators[inputs[0]].groups,
             order=plan.operators[inputs[0]].order,
             computation=Computation((node.predicate,), selecting, filters=True),
+            floor=node.floor,
         )
     )
 
@@ -145,7 +147,11 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         used = [(derived[name], demand) for name, demand in demands.items() if name in derived]
         own = (
-            {source: demand.unrounded(each.bucket, each.numbered).shifted(shift)}
+            {
+                source: demand.unrounded(each.bucket, each.numbered)
+                .unscaled(each.scale)
+                .shifted(shift)
+            }
             for each, demand in used
             for source, shift in each.sources
         )
@@ -154,7 +160,7 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
     def projecting(expressions: Sequence[pl.Expr], awaited: frozenset[str] | None) -> Build:
         columns = [each.alias(name) for name, each in zip(names, expressions, strict=True)] + more
         useful = {n: each for n, each in derived.items() if awaited is None or n in awaited}
-        return lambda store, _: Project(store, columns, useful, copied)
+        return lambda store, _: Project(store, columns, useful, copied, derived)
 
     items = tuple(item for _, item in node.items)
     groups = plan.operators[inputs[0]].groups
@@ -285,6 +291,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
                     stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
                 ),
                 groups=_common_groups([plan.operators[each].groups for each in inputs]),
+                remarks=[lambda *_: list(lost_progress(node))],
             )
         )
     time, domain = node.time, node.progress[node.time].domain
@@ -303,6 +310,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
             describe=lambda demands: [sort_demands(time, carried, demands) for _ in range(ports)],
             traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
             order=time,
+            remarks=[lambda *_: list(lost_progress(node))],
         )
     )
 

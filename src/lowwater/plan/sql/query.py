@@ -15,6 +15,7 @@ from sqlglot import exp
 from lowwater.joins.ordered.strategy import ORDERS, Ordering
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import unions as union_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.aggregates import Grouping
@@ -26,7 +27,7 @@ from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.select_list import Item, has_aggregate, project, refuse_item
 from lowwater.plan.sql.sources import Sources
 from lowwater.plan.sql.values import Values, parameter
-from lowwater.plan.sql.windows import Clause, item_clause, read_clause
+from lowwater.plan.sql.windows import Clause, item_clause, over_results, read_clause
 from lowwater.plan.text_places import at, wrong
 
 
@@ -84,7 +85,7 @@ class Queries:
     def _union(self, tree: exp.Union, known: Mapping[str, Node]) -> Node:
         first, second = (self.query(each, known) for each in (tree.this, tree.expression))
         with at(self._text, tree):
-            node = row_builders.united([first, self._alike(second, first)], self._origin)
+            node = union_builders.united([first, self._alike(second, first)], self._origin)
             if tree.args.get("distinct") and node.updates is None:  # else no row comes twice
                 node = row_builders.deduplicated(node, (), self._origin)
         return self._order(tree).of_rows(node)
@@ -115,6 +116,8 @@ class Queries:
         grouped = grouped or any(has_aggregate(item.tree) for item in items)
         order = self._order(tree)
         if grouped or own is not None or (clause is not None and not joined):
+            if clause is not None and joined and own is None:
+                clause = over_results(scope, clause, self._origin)
             node = Grouping(self._text, self._origin).aggregate(tree, scope, own or clause, items)
         else:
             order.of_results(scope, items)

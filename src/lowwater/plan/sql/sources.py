@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lowwater.errors import unknown_name
-from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import unions as union_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import clauses, dialect
 from lowwater.plan.sql.refusals import refuse_unread
@@ -84,7 +84,7 @@ class Sources:
                     "the window clause goes after the whole union", self._text, part.clause.tree
                 )
         with at(self._text, tree):
-            return row_builders.united([part.node for part in parts], self._origin)
+            return union_builders.united([part.node for part in parts], self._origin)
 
 
 def _alias(tree: exp.Expr) -> str:

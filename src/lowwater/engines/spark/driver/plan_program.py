@@ -121,7 +121,7 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
         slot = f"{kind}{seen[kind]}"
         seen[kind] += 1
         in_part = operator.index in combined and not traits.ordered
-        parts[operator.index] = Part.of(operator, slot, in_part)
+        parts[operator.index] = Part.of(operator, slot, plan.floors[operator.index], in_part)
     return parts
 
 
@@ -169,6 +169,7 @@ def _source(
         or isinstance(spec.idle, OnDemand | Heartbeat)
         or isinstance(spec.punctuate, Timer)
         or spec.stale_after is not None,
+        floor=plan.floors[operator.index],
         origin=operator.source.origin,
     )
 

@@ -48,6 +48,7 @@ from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.sinks import Folder, LastRows, SinkCall
 from lowwater.stream.duration import nanoseconds
+from lowwater.stream.floor import Floor
 from lowwater.updates.options import Key
 
 POLL = 0.05
@@ -265,6 +266,13 @@ class SparkRun(Run):
                 self._noted.add(note)
                 warnings.warn(note, StreamWarning, stacklevel=3)
         super()._raise()
+
+    def _forget(self, floor: Floor) -> None:
+        raise OptionError(
+            "forget_before() of a run is for the embedded engine: on Spark a batch that is run"
+            " again must give the same. Stop the run, and start the query with .forget_before(...)"
+            " on the same checkpoint; it goes on from there"
+        )
 
     # ---- results and metrics ---------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from lowwater.operators.kernel import ALONE, Finisher, Kernel, Reducer
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
+from lowwater.stream.floor import Floor
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class SourceProgram:
     deliveries: tuple[Delivery, ...]
     clocked: bool
     """True if its rows or promises depend on the clock: stamps, timers, silence."""
+    floor: Floor
+    """The floor of the rows that some operator needs, as the query states it."""
     origin: Hashable = None
     """Identifies where its rows come from."""
 

@@ -51,11 +51,14 @@ class OperatorReport(OperatorState):
     promises_out: int
     readings: Readings
     staleness: Staleness | None = None
+    rows_unneeded: int = 0
 
     @property
     def counts(self) -> Counts:
         """The rows and promises in and out, in one batch."""
-        return Counts(self.rows_in, self.rows_out, self.promises_in, self.promises_out)
+        return Counts(
+            self.rows_in, self.rows_out, self.promises_in, self.promises_out, self.rows_unneeded
+        )
 
 
 @dataclass(frozen=True)

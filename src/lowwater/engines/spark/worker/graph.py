@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from lowwater.engines.awaiting import Awaiting
+from lowwater.engines.feedback import Feedback
 from lowwater.engines.members import Member, Need, Part, backtrack
 from lowwater.engines.memory import MemoryAccount, MemoryLedger, QueryMemory
 from lowwater.operators.kernel import Host
@@ -18,6 +19,7 @@ from lowwater.operators.shared_memory import SharesMemory
 from lowwater.operators.stamp import TICK, Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
+from lowwater.stream.floor import Floor
 
 
 class Graph:
@@ -41,6 +43,24 @@ class Graph:
             self.members[part.index] = Member(part, store(part.slot), own)
             for port, source in enumerate(part.inputs):
                 self._consumers.setdefault(source, []).append((part.index, port))
+        self._feedback = Feedback(
+            {part.index: part.inputs for part in parts},
+            lambda index: self.members[index].floors(),
+            {part.index: part.floor for part in parts},
+            self.left,
+            self._state_floor,
+        )
+
+    def begin(self) -> None:
+        """State the floors that follow from the query and from the state."""
+        self._feedback.begin()
+        for member in self.members.values():
+            member.feedback = self._feedback
+
+    def _state_floor(self, index: int, floor: Floor) -> None:
+        """Hand an operator the floor of its rows; sources have that of the query."""
+        if index in self.members:
+            self.members[index].forget(floor)
 
     def push(self, producer: int, elements: Iterable[Element]) -> None:
         """Let elements leave an operator (or a source) and follow them to the end."""

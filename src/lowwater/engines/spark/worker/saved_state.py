@@ -73,6 +73,7 @@ def open_state(
     graph.restore(saved.get("kernels", {}))
     if program.memory is not None:
         graph.open_accounts(program.memory, program.sharing)
+    graph.begin()
     if not saved or "awaiting" in saved:
         _follow_groups(program, graph, saved.get("awaiting", {}))
     intakes = {}
@@ -82,6 +83,7 @@ def open_state(
         announced = () if source.ordered or before is not None else source.announced
         stores[f"source {name}"] = held = store(f"source {name}")
         intake = BatchIntake(source.spec, source.demands, announced, held)
+        intake.floor = source.floor
         if before is not None:
             intake.restore(before)
         intakes[source.index] = intake

@@ -75,6 +75,7 @@ class Reading:
     def __init__(self, source: SourceProgram, partition: int, marks: Any):
         self._source, self._partition = source, partition
         self._intake = BatchIntake(source.spec, source.demands)
+        self._intake.floor = source.floor
         jump = source.spec.jump
         self._judging = (
             marks is not None
@@ -108,6 +109,8 @@ class Reading:
         if found is not None:
             self._digests.append(found)
         if not self._judging:
+            if SEQUENCE not in source.demands:
+                rows = self._intake.needed(rows)
             for delivery in source.deliveries:
                 yield from deliver_raw(source.index, rows, delivery, self._partition, self._at)
             return
@@ -127,7 +130,7 @@ class Reading:
         for delivery in source.deliveries:
             yield from deliver_digest(source.index, found, self._rows, delivery, self._at)
         account = self._intake.account
-        if account.rows or account.backward_marks:
+        if account.lines() or account.backward_marks:
             first = source.deliveries[0]
             rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
             body = pickled((ReaderReport(account.lines(), backward=account.backward_marks), rows))
