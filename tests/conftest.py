@@ -87,6 +87,15 @@ ROTATING = {
     "test_one_epoch_is_never_taken_for_several": 6,
     "test_several_epochs_are_joined_as_one_is": 4,
     "test_a_queue_of_windows_keeps_the_keys_that_live": 4,
+    "test_groups_that_end_are_answered_once": 6,
+    "test_what_has_ended_holds_no_mark_of_the_whole_stream": 6,
+    "test_groups_of_two_inputs_end_each_for_itself": 6,
+    "test_on_spark_what_ends_is_answered_once": 9,
+    "test_on_spark_groups_of_two_inputs_end_each_for_itself": 6,
+    "test_answers_and_late_rows_follow_from_the_promises_in_rows": 4,
+    "test_on_spark_promises_in_rows_hold_from_the_next_batch_on": 4,
+    "test_state_is_no_larger_however_many_groups_came_and_ended": 10,
+    "test_on_spark_state_is_no_larger_either": 4,
 }
 """Of the cases of these tests, one in so many is run in a quick run."""
 MOST = int(os.environ.get("LOWWATER_ONE_IN", "1"))

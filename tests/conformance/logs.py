@@ -49,6 +49,12 @@ class World:
     """Two progressing columns."""
     told: lw.Stream
     """The producer sends promises, some of them bare."""
+    leaving: lw.Stream
+    """Groups that come and end, with a row or without."""
+    parting: lw.Stream
+    """The same as channels."""
+    paired: lw.Stream
+    """Two times; the producer promises one of the two, sometimes in a row that is marked so."""
     gap: lw.Stream
     """In order, with a silence of three days in the middle."""
     days: lw.Stream
@@ -170,6 +176,41 @@ def _told(seed: int) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
+def _leaving(seed: int) -> pl.DataFrame:
+    """Sessions of some rows each, three at a time; the last row of each says so, or is bare."""
+    chance = random.Random(seed)
+    open_ = {number: chance.randint(3, 9) for number in range(3)}
+    found: list[tuple[int | None, int, int | None, bool | None]] = []
+    for at in range(140):
+        name = chance.choice(sorted(open_))
+        open_[name] -= 1
+        last = not open_[name]
+        bare = last and chance.random() < 0.4
+        found.append((at // 2, name, at % 7, None if bare or not last else True))
+        if bare:
+            found.append((None, name, None, True))
+        if last:
+            del open_[name]
+            open_[max([name, *open_]) + 1] = chance.randint(3, 9)
+    schema = {"ts": pl.Int64, "g": pl.Int64, "v": pl.Int64, "gone": pl.Boolean}
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def _paired(seed: int) -> pl.DataFrame:
+    """Two times near each other; now and then bounds of which all later rows satisfy one."""
+    chance = random.Random(seed)
+    rows = [(at // 3 + chance.randint(0, 6), at // 3 + chance.randint(0, 6)) for at in range(120)]
+    found: list[tuple[int, int, int | None, int | None, bool]] = []
+    for at, (one, two) in enumerate(rows):
+        found.append((one, two, None, None, False))
+        if at % 4 == 3:
+            first = at // 3
+            second = min((b for a, b in rows[at + 1 :] if a < first), default=first)
+            found.append((0, 0, first, min(second, first), True))
+    schema = dict.fromkeys(("one", "two", "from_one", "from_two"), pl.Int64())
+    return pl.DataFrame(found, schema=schema | {"only": pl.Boolean()}, orient="row")
+
+
 def _typed(seed: int) -> pl.DataFrame:
     chance = random.Random(seed)
     values: dict[str, tuple[pl.DataType, list[Any]]] = {
@@ -214,6 +255,8 @@ def world() -> World:
     }
     ticks = _numbers(6, 180)
     told = _told(8)
+    leaving = _leaving(12)
+    paired = _paired(13)
     gap = _numbers(9, 90).with_columns(
         ts=pl.when(pl.col("ts") < 15).then("ts").otherwise(pl.col("ts") + 3 * 86_400)
     )
@@ -249,6 +292,17 @@ def world() -> World:
             progress={"last": lw.ordered(), "first": lw.within("26 seconds")},
         ),
         told=_stream("told", told, progress=lw.punctuated("mark")),
+        leaving=_stream("leaving", leaving, groups="g", ended="gone"),
+        parting=_stream("parting", leaving, channel="g", ended="gone"),
+        paired=_stream(
+            "paired",
+            paired,
+            time="one",
+            progress={
+                "one": lw.punctuated("from_one", alone="only", jointly=True),
+                "two": lw.punctuated("from_two", alone="only", jointly=True),
+            },
+        ),
         gap=_stream("gap", gap, jump=lw.jump("1 day")),
         days=_stream("days", days, time="day"),
         floats=_stream(
@@ -269,6 +323,9 @@ def world() -> World:
             "ticks": ticks,
             "spans": _spans(7),
             "told": told.filter(pl.col("ts").is_not_null()),
+            "leaving": leaving.filter(pl.col("ts").is_not_null()),
+            "parting": leaving.filter(pl.col("ts").is_not_null()),
+            "paired": paired.filter(~pl.col("only")),
             "gap": gap,
             "days": days,
             "floats": floats,

@@ -16,7 +16,7 @@ from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.plan.physical.operator import PlanShape
 from tests.conformance.logs import World
-from tests.support.oracle import on_change
+from tests.support.oracle import last_rows, on_change
 
 SECOND = 1_000_000
 
@@ -408,6 +408,51 @@ def on_change_then_the_most_of_each_window(w: World) -> lw.Stream:
     answers = w.events.window("6 seconds", slide="on change").group_by("s")
     kinds = answers.agg(n="count(DISTINCT k)")
     return kinds.window("10 seconds").group_by("s").agg(most="max(n)", changes="count(*)")
+
+
+@case(
+    last_rows(
+        "delayed",
+        {"n": "count(*)", "total": "CAST(sum(b.v) AS BIGINT)", "most": "max(b.f)"},
+        rows=4,
+        slide=3,
+        keys=("k", "s"),
+        ties=("f", "v"),
+        expire="INTERVAL 40 SECOND",
+    ),
+    BOTH,
+    buckets=3,
+)
+def last_rows_of_two_keys(w: World) -> lw.Stream:
+    window = w.delayed.window(rows=4, slide_rows=3, by=("k", "s"), expire="40 seconds")
+    return window.agg(n="count(*)", total="sum(v)", most="max(f)")
+
+
+@case(
+    f"""SELECT ws, s, max(n), count(*) FROM {
+        moments(
+            "("
+            + last_rows(
+                "(SELECT * FROM events UNION ALL SELECT * FROM shuffled)",
+                {"n": "count(DISTINCT b.k)"},
+                length="INTERVAL 8 SECOND",
+                slide=2,
+                keys=("s",),
+                ties=("k",),
+            )
+            + ")",
+            10,
+            time="window_start",
+        )
+    } GROUP BY ALL"""
+)
+def time_by_rows_then_the_most_of_each_window(w: World) -> lw.Stream:
+    answers = w.events.union(w.shuffled).window("8 seconds", slide_rows=2, by="s")
+    kinds = answers.agg(n="count(DISTINCT k)")
+    windows = kinds.window("10 seconds", on="window_start").group_by("s")
+    return windows.agg(most="max(n)", answers="count(*)").select(
+        "window_start", "s", "most", "answers"
+    )
 
 
 # ---- groups that end by progress, distinct, order ------------------------------------------
@@ -902,6 +947,31 @@ def joined_group_by_group_with_a_stream_without_groups(w: World) -> lw.Stream:
 def a_union_with_and_without_groups(w: World) -> lw.Stream:
     both = w.ticks.union(w.gap)
     return both.window(10).group_by("g").agg(n="count(*)", total="sum(v)")
+
+
+@case(f"SELECT ws, we, g, count(*), sum(v) FROM {windows('leaving', 12, 4)} GROUP BY ALL")
+def windows_of_groups_that_end(w: World) -> lw.Stream:
+    return w.leaving.window(12, slide=4).group_by("g").agg(n="count(*)", total="sum(v)")
+
+
+@case(
+    """SELECT a.ts, a.g, b.ts FROM leaving a LEFT JOIN parting b
+       ON a.g = b.g AND b.v > 3 AND b.ts BETWEEN a.ts AND a.ts + 2""",
+    buckets=3,
+)
+def a_join_of_groups_and_channels_that_end(w: World) -> lw.Stream:
+    strong = w.parting.where("v > 3")
+    return w.leaving.join(strong, on="g", within=(0, 2), how="left").select("ts", "g", "ts_right")
+
+
+@case(f"SELECT ws, we, count(*) FROM {windows('parting', 10)} GROUP BY ALL", BOTH)
+def windows_over_channels_that_end(w: World) -> lw.Stream:
+    return w.parting.window(10).agg(n="count(*)")
+
+
+@case("SELECT one, two, count(*) FROM paired GROUP BY ALL", buckets=3)
+def groups_of_times_that_are_promised_jointly(w: World) -> lw.Stream:
+    return w.paired.group_by("one", "two").agg(n="count(*)")
 
 
 @case(f"SELECT ws, we, k, count(*) FROM {windows('told', 10)} GROUP BY ALL", BOTH)

@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,12 +23,10 @@ from tests.unit.engine.scenes import SECOND
 BOUND = 20
 SCHEMA = {"at": pl.Float64, "ts": pl.Int64, "c": pl.String}
 SQL = (
-    "SELECT w, w + 10, c, count(*) FROM"
-    " (SELECT floor(ts / 10)::INT * 10 AS w, c FROM a) GROUP BY ALL"
+    "SELECT w, w + 2, c, count(*) FROM (SELECT floor(ts / 2)::INT * 2 AS w, c FROM a) GROUP BY ALL"
 )
-rows = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(0, BOUND), st.sampled_from("xy")), max_size=10
-)
+behind = st.sampled_from([0, 7, BOUND - 1, BOUND])
+rows = st.lists(st.tuples(st.integers(0, 60), behind, st.sampled_from("xy")), max_size=10)
 KEYS: dict[str, dict[str, Any]] = {
     "one": {},
     "channels": {"channel": "c", "channels": ["x", "y", "never"]},
@@ -43,7 +40,7 @@ def log_of(sent: list[tuple[int, int, str]]) -> pl.DataFrame:
     return pl.DataFrame(found, schema=SCHEMA, orient="row")
 
 
-def counted(sources: list[Any], idle: Any, options: dict[str, Any]) -> Stream:
+def answered(sources: list[Any], idle: Any, options: dict[str, Any]) -> Stream:
     """Windows by key over the union of sources."""
     streams = [
         lw.stream(
@@ -58,11 +55,11 @@ def counted(sources: list[Any], idle: Any, options: dict[str, Any]) -> Stream:
         for at, each in enumerate(sources)
     ]
     union = streams[0].union(*streams[1:]) if len(streams) > 1 else streams[0]
-    return union.window(10).group_by("c").agg(n="count(*)")
+    return union.window(2).group_by("c").agg(n="count(*)")
 
 
-@pytest.mark.parametrize("keys", KEYS)
 @given(
+    keys=st.sampled_from(sorted(KEYS)),
     sent=st.lists(rows, min_size=1, max_size=3),
     tick=st.sampled_from([None, 0, "1 s", "7 s"]),
     chunk_rows=st.sampled_from([1, 2, None]),
@@ -81,7 +78,7 @@ def test_rows_that_keep_the_bound_are_counted_and_windows_wait_no_longer(
             assert prompt or beats or tick != 0  # a tick also delays the reading of rows
 
     idle = lw.heartbeat("3 s", 0, BOUND) if beats else lw.on_demand(behind_clock=BOUND)
-    query = counted([lw.replay(each, "at") for each in logs], idle, KEYS[keys])
+    query = answered([lw.replay(each, "at") for each in logs], idle, KEYS[keys])
     run = query.run(clock=clock, tick=tick, chunk_rows=chunk_rows, sink=sink)
     run.await_termination()
     assert run.metrics().late_rows == 0
@@ -90,15 +87,21 @@ def test_rows_that_keep_the_bound_are_counted_and_windows_wait_no_longer(
     assert table_rows(results) == answer(SQL, {"a": pl.concat(logs)})
 
 
-@pytest.mark.parametrize("keys", KEYS)
 @given(
+    keys=st.sampled_from(sorted(KEYS)),
     steps=st.lists(st.lists(st.tuples(st.integers(0, 999), st.sampled_from("xy")), max_size=3)),
     batches=st.sampled_from([1, 3, 1_000]),
     seed=st.integers(0, 2**16),
     buckets=st.integers(1, 3),
+    alone=st.booleans(),
 )
 def test_on_spark_rows_below_the_clock_less_the_bound_are_late_and_no_others(
-    keys: str, steps: list[list[tuple[int, str]]], batches: int, seed: int, buckets: int
+    keys: str,
+    steps: list[list[tuple[int, str]]],
+    batches: int,
+    seed: int,
+    buckets: int,
+    alone: bool,
 ) -> None:
     cells = [
         (0.0, (step + 1) * BATCH_SECONDS - ago, c)
@@ -113,10 +116,11 @@ def test_on_spark_rows_below_the_clock_less_the_bound_are_late_and_no_others(
         lw.stream(each, name=name, time="ts", progress=lw.within("1 day"), idle=idle, **KEYS[keys])  # type: ignore[arg-type]
         for each, name in zip(sources, ("s0", "s1"), strict=True)
     ]
-    union = streams[0].union(streams[1]).window(10).group_by("c").agg(n="count(*)")
+    both = streams[0] if alone else streams[0].union(streams[1])
+    counted = both.window(2).group_by("c").agg(n="count(*)")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        local = LocalSpark(union, seed, buckets)
+        local = LocalSpark(counted, seed, buckets)
         found = local.results()
     late = local.late("s0")
     kept = table

@@ -21,7 +21,7 @@ from lowwater.stream.time_domain import TimeDomain
 COLUMNS = {"a": -1, "b": 7}
 ONE = st.integers(0, 30)
 TWO = st.tuples(st.integers(0, 5), st.sampled_from("xyz"))
-STEPS = st.sampled_from(["put", "put", "find", "settle", "again", "load"])
+STEPS = st.sampled_from(["put", "put", "find", "settle", "again", "load", "remove"])
 
 
 def frame(keys: list[Any], two: bool) -> pl.DataFrame:
@@ -46,6 +46,16 @@ def test_a_table_holds_what_a_dict_would(two: bool, stored: bool, data: Any) -> 
                 held.setdefault(key, dict(COLUMNS))[name] = value
         elif step == "settle":
             table.settle()
+        elif step == "remove":
+            marked = table.admit(frame(list(held), two)) if held else np.empty(0, np.int64)
+            origins = dict(zip(marked.tolist(), list(held), strict=True))
+            moved = table.remove(frame(keys, two))
+            for key in keys:
+                held.pop(key, None)
+            for place, key in origins.items():
+                now = moved.get(place, place)
+                assert (now == UNKNOWN) == (key not in held)
+                assert now == UNKNOWN or table.place(key) == now
         elif step == "load":
             table.load()
             assert len(table) == len(held)
@@ -61,7 +71,7 @@ def test_a_table_holds_what_a_dict_would(two: bool, stored: bool, data: Any) -> 
         found = places[places != UNKNOWN]
         if len(found):
             assert table.keys(found).equals(frame([key for key in keys if key in held], two))
-        assert table.has_groups == bool(held)
+        assert table.has_groups or not held
         least = min((each["a"] for each in held.values()), default=None)
         assert table.least("a") == least
     if stored:
@@ -88,6 +98,30 @@ def test_what_is_written_over_and_over_stays_small() -> None:
         table.settle()
     assert len(store.scan("groups")) <= 12
     assert store.rows < 3 * 5_000
+
+
+@pytest.mark.parametrize("settled", [1, 7])
+def test_groups_that_came_and_were_removed_leave_nothing(settled: int) -> None:
+    store = MemoryStore()
+    table = GroupTable(COLUMNS, store)
+    most = 0
+    for step in range(300):
+        table.admit(frame(list(range(10 * step, 10 * step + 10)), two=False))
+        if step >= 3:
+            gone = frame(list(range(10 * step - 30, 10 * step - 20)), two=False)
+            table.remove(gone)
+        if step % settled == 0:
+            table.settle()
+            saved = copy.deepcopy(table.snapshot())
+            table = GroupTable(COLUMNS, store)
+            table.restore(saved)
+            most = max(most, store.rows)
+    table.load()
+    assert len(table) == 30
+    assert most <= 3 * (30 + 10 * settled)
+    table.remove(frame(list(range(3_000)), two=False))
+    table.settle()
+    assert store.rows == 0
 
 
 class Counting(MemoryStore):

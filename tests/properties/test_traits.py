@@ -96,6 +96,9 @@ QUERIES: dict[str, Callable[[lw.Stream, lw.Stream, lw.Stream], lw.Stream]] = {
         counted(a, "k", "v").select(ts="window_start", k="k", v="n"), "k"
     ),
     "session": lambda a, b, c: a.session(3).group_by("k").agg(n="count(*)"),
+    "last rows": lambda a, b, c: a.window(rows=3, slide_rows=2, by="k").agg(n="sum(v)"),
+    "time by rows": lambda a, b, c: a.window(9, slide_rows=2, by="k").agg(n="max(v)"),
+    "all by rows": lambda a, b, c: a.window(9, slide_rows=3).agg(n="sum(v)", m="min(k)"),
     "on change": lambda a, b, c: a.window(5, slide="on change").group_by("k").agg(n="sum(v)"),
     "groups": lambda a, b, c: a.group_by("ts", "k").agg(n="count(*)"),
     "distinct": lambda a, b, c: a.distinct("ts", "v"),

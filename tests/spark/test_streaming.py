@@ -203,6 +203,7 @@ def test_a_source_that_never_sent_a_row_is_bounded_by_the_clock(spark, tmp_path)
     silent = read(spark, tmp_path / "silent", "silent", idle=idle)
     counts = busy.union(silent).window("1 minute").agg(n="count(*)")
     run = counts.run(engine="spark", session=spark, trigger="50 milliseconds")
+    run.process_all_available()
     limit = time.monotonic() + 60
     while run.results().num_rows < 2 and time.monotonic() < limit:
         time.sleep(0.2)

@@ -35,6 +35,7 @@ from lowwater.state import store as store_module
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import (
     BEGINNING,
+    ENDED,
     MARK,
     Element,
     End,
@@ -77,6 +78,8 @@ class PromiseBook:
         title, keys = self._operator.title, list(promise.keys)
         assert promise.marks.height, f"{title} promised nothing of any group"
         assert not promise.marks.select(keys).is_duplicated().any(), f"{title}: {promise.marks}"
+        if promise.attribute == ENDED:  # a report about what left, no promise: a key may end again
+            return
         before = self._groups.get((promise.attribute, promise.keys), promise.marks.clear())
         both = promise.marks.join(before, on=keys, how="left", suffix="_before")
         back = both.filter(pl.col(MARK) < pl.col(f"{MARK}_before"))
@@ -217,12 +220,7 @@ class CheckedRun:
                 feeds[at] = (operator, intake, reader)
             self._maybe_forget()
             intake.floor = self.needs.get(operator.index, {})
-            taken = intake.take(chunk, self._now())
-            if taken.refused is not None:
-                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
-            for element in (taken.rows, *taken.promises):
-                if not isinstance(element, pl.DataFrame) or element.height:
-                    self._emit(operator, element)
+            self._take(operator, intake, chunk)
         for index, kernel in self._kernels.items():
             while kernel.has_work:
                 self._emit_all(index, kernel.work_on())
@@ -234,6 +232,13 @@ class CheckedRun:
         result = pl.concat(self._out)
         assert dict(result.schema) == schema, f"declared {schema}, got {dict(result.schema)}"
         return result
+
+    def _take(self, operator: Operator, intake: Intake, chunk: pl.DataFrame) -> None:
+        for part in intake.parts(chunk):
+            taken = intake.take(chunk[part], self._now())
+            if taken.refused is not None:
+                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
+            self._emit_all(operator.index, [taken.rows, *taken.promises])
 
     def _reborn_intake(self, operator: Operator, intake: Intake) -> Intake:
         saved = copy.deepcopy(intake.snapshot())

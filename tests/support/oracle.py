@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -71,3 +71,40 @@ def on_change(
         SELECT at_ - {length} AS window_start, at_ AS window_end{over}, {", ".join(aggregates)}
         FROM answers_ QUALIFY {changed}
     """
+
+
+def last_rows(
+    source: str,
+    aggregates: Mapping[str, str],
+    *,
+    slide: int,
+    keys: tuple[str, ...],
+    ties: Sequence[str],
+    rows: int | None = None,
+    length: int | str = 0,
+    expire: int | str | None = None,
+    time: str = "ts",
+) -> str:
+    """SQL for the answers of windows that slide by rows: the last ``rows`` rows of each key, or
+    those of the last ``length``.
+
+    ``aggregates`` are over the columns of ``b``. Rows of one time are counted in the order of
+    ``ties``.
+    """
+    part = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    order = "ORDER BY " + ", ".join(f"{each} NULLS LAST" for each in (time, *ties))
+    gone = "false" if expire is None else f"{time} - lag({time}) OVER ({part} {order}) >= {expire}"
+    lives = ", ".join([*keys, "life_"])
+    same = "".join(f" AND b.{key} IS NOT DISTINCT FROM a.{key}" for key in (*keys, "life_"))
+    near = f"b.no_ > a.no_ - {rows}" if rows is not None else f"b.{time} > a.{time} - {length}"
+    start = f"min(b.{time})" if rows is not None else f"a.{time} - {length}"
+    found = ", ".join(f"{text} AS {name}" for name, text in aggregates.items())
+    over = "".join(f", a.{key}" for key in keys)
+    return f"""
+        WITH gaps_ AS (SELECT *, coalesce({gone}, false) AS gone_ FROM {source}),
+        lives_ AS (SELECT *, sum(CAST(gone_ AS INT)) OVER (
+                       {part} {order} ROWS UNBOUNDED PRECEDING) AS life_ FROM gaps_),
+        rows_ AS (SELECT *, row_number() OVER (PARTITION BY {lives} {order}) AS no_ FROM lives_)
+        SELECT {start} AS window_start, a.{time} AS window_end{over}, {found}
+        FROM rows_ a JOIN rows_ b ON b.no_ <= a.no_ AND {near}{same}
+        WHERE a.no_ % {slide} = 0 GROUP BY a.{time}, a.no_, a.life_{over}"""

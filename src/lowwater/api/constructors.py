@@ -57,6 +57,7 @@ def stream(
     jump: Jump | None = jump("1 day"),  # noqa: B008
     punctuate: Generation | None = None,
     stale_after: Duration | None = None,
+    ended: str | None = None,
     update_key: str | Sequence[str] | None = None,
     schedule: Schedule | None = None,
     weights: Mapping[Hashable, float | Duration] | None = None,
@@ -121,6 +122,10 @@ def stream(
         Length of time, by the stream, after which a channel that is behind most others, or silent
         while others send, no longer holds the stream back; until it has caught up, its rows below
         the stream's mark are late. Needs ``channel``. Default: None, never.
+    ``ended``
+        Name of a Boolean column that is true in the last row of a channel or group: no more rows of
+        it come. Its answers leave, it holds no mark, and nothing of it is kept. If that row has no
+        time, it is a promise only. Needs ``channel`` or ``groups``. Default: None.
     ``update_key``
         Column, or columns, by whose values rows replace each other: this makes an update stream.
         Under load only the newest row of each key is worked on. Default: None, all rows are. The
@@ -188,6 +193,7 @@ def stream(
         jump=jump,
         punctuate=punctuate,
         stale_after=stale_after,
+        ended=ended,
     )
     node = SourceNode.of(spec, rows, line_of_user())
     found = Stream(node, time if stamp == "latent" else None)

@@ -385,6 +385,8 @@ class Stream(Runnable):
         *,
         rows: int | None = None,
         slide_rows: int | None = None,
+        by: str | Sequence[str] | None = None,
+        expire: Duration | None = None,
         on: str | None = None,
         flush: Flush | None = None,
         keep: Form | None = None,
@@ -405,7 +407,16 @@ class Stream(Runnable):
         ``rows``
             Number of rows of a window, instead of a length of time. Default: None.
         ``slide_rows``
-            Number of rows from one window's start to the next. Default: ``rows``.
+            Number of rows from one window's start to the next. With a length of time or with
+            ``by``: number of rows from one answer to the next. Default: ``rows``.
+        ``by``
+            Name of a column, or names: the keys whose rows are counted, each by itself, in order of
+            time. Every ``slide_rows`` rows a key is answered for its last ``rows`` rows, or for its
+            rows of the last ``range``. Default: None; rows are counted as they came, or for a
+            length of time all in order of time.
+        ``expire``
+            Length of time without a row after which a key is forgotten; its next row is counted as
+            its first. Default: None, never.
         ``on``
             The progressing column that windows go by. Default: the main time.
         ``flush``
@@ -418,9 +429,12 @@ class Stream(Runnable):
             Number of slots of a table that reduces rows first and never grows; ``flush`` is then
             the pace at which partials leave it. Default: None, no table.
         """
-        node = self._node if rows is not None else self._timed()
+        keys = (by,) if isinstance(by, str) else by
+        node = self._node if rows is not None and keys is None else self._timed()
         closing = aggregate_builders.Closing.of(flush, keep, table)
-        clause = aggregate_builders.window(node, range, slide, rows, slide_rows, on, closing)
+        clause = aggregate_builders.window(
+            node, range, slide, rows, slide_rows, on, closing, keys, expire
+        )
         return Windowed(node, clause, ())
 
     def session(

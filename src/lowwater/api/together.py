@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -13,7 +13,12 @@ from lowwater.api.query import Stream
 from lowwater.api.runs import rates_of
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
 from lowwater.dashboard.page import open_page, watched_query
-from lowwater.engines.admission import divided_budget, refuse_without_joins, shares_of
+from lowwater.engines.admission import (
+    divided_budget,
+    refuse_without_joins,
+    shares_of,
+    sharing_joins,
+)
 from lowwater.engines.clock import Charge
 from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import Run, RunOptions, RunPage
@@ -21,11 +26,14 @@ from lowwater.engines.run_group import RunGroup
 from lowwater.errors import OptionError, unknown_name
 from lowwater.joins.oblivious.options import Admission
 from lowwater.metrics import RunMetrics
-from lowwater.plan.explain import explain
+from lowwater.plan.explain import explain, explain_shared
 from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
-from lowwater.plan.physical.planner import compile_plan
+from lowwater.plan.physical.planner import compile_plan, compile_shared
+from lowwater.plan.physical.sharing import SharedPlan, apart, sharing
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
+
+Given = TypeVar("Given")
 
 
 class Runs(Mapping[str, Run]):
@@ -98,7 +106,7 @@ class Runs(Mapping[str, Run]):
         failed = self._group.failed
         if failed is not None:
             name, error = failed
-            note = f"in query {name!r}"
+            note = f"in query {' or '.join(map(repr, self._group.failing_with(name)))}"
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise error
@@ -112,17 +120,38 @@ class Together:
     <lowwater queries 'all', 'late'>
     """
 
-    def __init__(self, queries: Mapping[str, Stream]):
-        self._queries = dict(queries)
+    def __init__(self, queries: Mapping[str, Stream], weights: Mapping[str, float]):
+        self._queries = {name: each.node for name, each in queries.items()}
+        self._weights = dict(weights)
+        self._shared = [group for group in sharing(self._queries) if len(group) > 1]
+        for name in weights:
+            if not any(name in group for group in self._shared):
+                raise OptionError(
+                    f"weights=: {name!r} shares the queue of no update stream with another query,"
+                    " so nothing is decided by its weight"
+                )
 
     def __repr__(self) -> str:
         return f"<lowwater queries {', '.join(map(repr, self._queries))}>"
 
     def _plans(self, plan: PlanShape) -> dict[str, PhysicalPlan]:
-        return {name: compile_plan(each.node, plan) for name, each in self._queries.items()}
+        return {name: compile_plan(each, plan) for name, each in self._queries.items()}
+
+    def _shared_plans(self, plan: PlanShape, memory: MemoryBudget | None) -> list[SharedPlan]:
+        """Return the plans of queries that share queues; with a memory budget, queries with joins
+        that it is divided over run apart."""
+        plans = [
+            compile_shared(
+                {name: self._queries[name] for name in group},
+                [self._weights.get(name, 1.0) for name in group],
+                plan,
+            )
+            for group in self._shared
+        ]
+        return [each for each in plans if memory is None or not sharing_joins(each.plan)]
 
     def explain(self, plan: PlanShape = "out-of-order", *, memory: Size | None = None) -> str:
-        """Return the plans as text, one after the other.
+        """Return the plans as text, one after the other; queries that share a queue have one plan.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
         >>> "query 'late'" in lw.together({"all": s, "late": s.where("ts > 1")}).explain()
@@ -134,16 +163,22 @@ class Together:
             Most memory for the joins without a window of all queries together, as in :meth:`run`.
             With it, they show their needs and shares. Default: None, there is no budget.
         """
-        plans, budget = self._plans(plan), MemoryBudget.of(memory)
+        budget = MemoryBudget.of(memory)
+        shared = self._shared_plans(plan, budget)
+        together = {name for each in shared for name in each.names}
+        plans = self._plans(plan)
         remarks: Sequence[Mapping[int, list[str]]] = [{}] * len(plans)
         if budget is not None:
             refuse_without_joins(list(plans.values()))
             remarks = shares_of(list(plans.values()), budget.bytes, None)
-        texts = [
+        texts = [explain_shared(each) for each in shared]
+        texts += [
             f"query {name!r}\n{explain(each, None, more)}"
             for (name, each), more in zip(plans.items(), remarks, strict=True)
+            if name not in together
         ]
-        return "\n\n".join(texts)
+        lines = apart(self._queries)
+        return "\n\n".join([*texts, "\n".join(lines)] if lines else texts)
 
     def run(
         self,
@@ -157,7 +192,7 @@ class Together:
         chunk_rows: int | None = None,
         tick: Duration | None = None,
         clock: Literal["virtual", "wall"] | None = None,
-        charge: Charge = "nothing",
+        charge: Charge | Mapping[str, Charge] = "nothing",
         buckets: int | None = None,
         session: Any = None,
         dashboard: bool | Dashboard = False,
@@ -190,7 +225,10 @@ class Together:
         ``clock``
             "virtual" or "wall". Default: None, for each query virtual unless one of its sources is
             live.
-        ``trigger``, ``plan``, ``chunk_rows``, ``tick``, ``charge``, ``buckets``, ``session``
+        ``charge``
+            Cost of work on a virtual clock, as in :meth:`Stream.run`, for all queries or by name of
+            a query. Default: "nothing", also for queries that are not named.
+        ``trigger``, ``plan``, ``chunk_rows``, ``tick``, ``buckets``, ``session``
             As in :meth:`Stream.run`, for all queries.
         ``dashboard``
             True, or ``lw.dashboard(...)``: show the runs on a page, at ``runs.dashboard.url``.
@@ -209,7 +247,6 @@ class Together:
         page = dashboard_of(dashboard)
         shared = RunOptions(
             clock=clock,
-            charge=charge,
             chunk_rows=chunk_rows,
             tick=tick,
             trigger=trigger,
@@ -217,12 +254,22 @@ class Together:
             session=session,
             keep_last=LAST if page is not None and page.show_rows else 0,
         )
+        if engine == "spark" and self._weights:
+            raise OptionError(
+                "weights= are for engine='embedded': on Spark each query has a queue of its own"
+            )
+        charges = self._by_query(charge, "charge") if isinstance(charge, Mapping) else {}
+        charged = "nothing" if isinstance(charge, Mapping) else charge
         sinks, late_sinks = self._by_query(sink, "sink"), self._by_query(late_sink, "late_sink")
         plans = self._plans(plan)
+        budget_of_all = MemoryBudget.of(memory, admission)
+        shared_plans = self._shared_plans(plan, budget_of_all) if engine == "embedded" else []
+        for together in shared_plans:
+            plans |= {name: together.part(query) for query, name in enumerate(together.names)}
         given_rates = rates_of(memory, rates)
         if given_rates is not None:
             given_rates.check([each.spec.name for one in plans.values() for each in one.sources])
-        budgets = divided_budget(MemoryBudget.of(memory, admission), engine, list(plans.values()))
+        budgets = divided_budget(budget_of_all, engine, list(plans.values()))
         queries = {
             name: (
                 each,
@@ -231,6 +278,7 @@ class Together:
                     sink=sinks.get(name),
                     late_sink=late_sinks.get(name),
                     checkpoint=self._checkpoint(checkpoint, name),
+                    charge=charges.get(name, charged),
                     memory=budget,
                     ledger=ledger,
                     rates=None
@@ -241,7 +289,7 @@ class Together:
             )
             for (name, each), (budget, ledger) in zip(plans.items(), budgets, strict=True)
         }
-        group = RunGroup.prepare(engine, queries)
+        group = RunGroup.prepare(engine, queries, shared_plans)
         group.start()
         runs = Runs(group)
         if page is not None:
@@ -252,8 +300,8 @@ class Together:
             runs.dashboard = open_page(watched, engine, page, checkpoint, group.stop)
         return runs
 
-    def _by_query(self, given: Mapping[str, object] | None, option: str) -> Mapping[str, object]:
-        """Return the destinations of an option by query, checked."""
+    def _by_query(self, given: Mapping[str, Given] | None, option: str) -> Mapping[str, Given]:
+        """Return the values of an option by query, checked."""
         if given is None:
             return {}
         if not isinstance(given, Mapping):
@@ -279,11 +327,15 @@ class Together:
         return Path(folder) / name
 
 
-def together(queries: Mapping[str, Stream]) -> Together:
+def together(
+    queries: Mapping[str, Stream], *, weights: Mapping[str, float] | None = None
+) -> Together:
     """Return several queries as one value, which runs them at the same time.
 
     Each query is a run of its own, with its own progress and late rows. If one fails, waiting for
-    them stops the others.
+    them stops the others. In this process, queries over one update stream share its queue: they run
+    as one, and the key and the queries served next are those that lower the staleness of all
+    results most.
 
     >>> s = lw.stream(pl.DataFrame({"ts": [1, 61], "v": [1, 2]}), name="s", time="ts")
     >>> queries = lw.together(
@@ -300,6 +352,9 @@ def together(queries: Mapping[str, Stream]) -> Together:
 
     ``queries``
         The queries by name, one at least.
+    ``weights``
+        Weights of the staleness of queries that share a queue: numbers above zero by name. Default:
+        None, all have weight 1.
     """
     if not isinstance(queries, Mapping) or not queries:
         raise OptionError("together takes queries by name: lw.together({'name': query, ...})")
@@ -311,4 +366,19 @@ def together(queries: Mapping[str, Stream]) -> Together:
                 f"together: {name!r} is a {type(each).__name__} and no query, such as"
                 " lw.stream(...) or lw.sql(...)"
             )
-    return Together(queries)
+    return Together(queries, _checked(weights, queries))
+
+
+def _checked(
+    weights: Mapping[str, float] | None, queries: Mapping[str, Stream]
+) -> dict[str, float]:
+    if weights is not None and not isinstance(weights, Mapping):
+        raise OptionError(f"weights= maps queries to numbers, {{'name': 2}}, not {weights!r}")
+    for name, weight in (weights or {}).items():
+        if name not in queries:
+            unknown = unknown_name("query", str(name), list(queries))
+            raise OptionError(f"weights=: {unknown}")
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0 < weight < float("inf"):
+            raise OptionError(f"weights=: {name!r} has weight {weight!r}; weights are above zero")
+    return {name: float(weight) for name, weight in (weights or {}).items()}

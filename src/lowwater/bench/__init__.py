@@ -1,11 +1,12 @@
 """A benchmark does the same work with lowwater and with a peer in one run; it judges nothing.
 
-``kernels`` compares with Polars. ``read-ahead`` compares the rows that a join without a window
-reads ahead with fixed numbers of them. ``spark`` compares with plain Spark, the better of its two
-state stores: both sides read the same Parquet files in the same order, as many a batch, in one
-session with the same settings, and write Parquet. They take turns. Their answers are compared
-window by window. ``LOWWATER_BENCH_SCALE=0.1`` makes all row counts of ``spark`` a tenth, except for
-those of the small batches.
+``kernels`` compares with Polars, ``shared`` a queue of several queries with a queue for each.
+``read-ahead`` compares the rows that a join without a window reads ahead with fixed numbers of
+them. ``spark`` compares with plain Spark, the better of its two state stores: both sides read the
+same Parquet files in the same order, as many a batch, in one session with the same settings, and
+write Parquet. They take turns. Their answers are compared window by window.
+``LOWWATER_BENCH_SCALE=0.1`` makes all row counts of ``spark`` a tenth, except for those of the
+small batches.
 
 A run takes place in a process of its own, in which Polars has :data:`THREADS` threads for both
 sides, because Polars fixes the size of its thread pool when it is loaded.
@@ -24,6 +25,7 @@ import polars as pl
 from lowwater.bench.kernels import run_kernels
 from lowwater.bench.read_ahead import run_read_ahead
 from lowwater.bench.report import Row, provenance, show
+from lowwater.bench.shared_queue import run_shared
 from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_closes, run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
@@ -57,7 +59,12 @@ def run_spark() -> Iterator[Row]:
         yield from part()
 
 
-BENCHMARKS = {"kernels": run_kernels, "read-ahead": run_read_ahead, "spark": run_spark}
+BENCHMARKS = {
+    "kernels": run_kernels,
+    "read-ahead": run_read_ahead,
+    "shared": run_shared,
+    "spark": run_spark,
+}
 THREADS = 2
 """Threads of Polars in every run."""
 

@@ -24,6 +24,7 @@ from lowwater.plan.conditions import Time, floor_before
 from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.floor import Floor
@@ -350,6 +351,13 @@ class RunOptions:
             )
         if self.tick is not None and nanoseconds(self.tick, "tick") < 0:
             raise OptionError(f"tick= is a length of time of zero or more, not {self.tick!r}")
+
+
+def prepare_shared(plan: SharedPlan, options: Mapping[str, RunOptions]) -> Mapping[str, Run]:
+    """Set queries up that share queues, which run in this process; return their runs by name."""
+    from lowwater.engines.embedded.shared_run import prepare_shared as make  # noqa: PLC0415
+
+    return make(plan, options)
 
 
 def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:

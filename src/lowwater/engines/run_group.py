@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from lowwater.engines.run import Run, RunOptions, prepare
+from lowwater.engines.run import Run, RunOptions, prepare, prepare_shared
 from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.sinks import make_sink
 
 LOOK_SECONDS = 0.05
@@ -24,10 +25,17 @@ class RunGroup:
 
     @classmethod
     def prepare(
-        cls, engine: str, queries: Mapping[str, tuple[PhysicalPlan, RunOptions]]
+        cls,
+        engine: str,
+        queries: Mapping[str, tuple[PhysicalPlan, RunOptions]],
+        shared: Sequence[SharedPlan] = (),
     ) -> RunGroup:
-        """Set queries up on an engine; if one cannot be set up, the sinks of all are closed."""
-        runs: dict[str, Run] = {}
+        """Set queries up on an engine; if one cannot be set up, the sinks of all are closed.
+
+        Each query is a run of its own, but for those that are in one of the plans of ``shared``.
+        """
+        ready: dict[str, RunOptions] = {}
+        together = {name for each in shared for name in each.names}
         with ExitStack() as opened:
             for name, (plan, options) in queries.items():
                 about = options
@@ -37,9 +45,16 @@ class RunGroup:
                     if options.late_sink is not None:
                         late = opened.enter_context(closing(make_sink(options.late_sink, {})))
                         about = replace(about, late_sink=late)
-                runs[name] = prepare(plan, engine, about)
+                ready[name] = about
+            runs = {
+                name: prepare(plan, engine, ready[name])
+                for name, (plan, _) in queries.items()
+                if name not in together
+            }
+            for each in shared:
+                runs |= prepare_shared(each, {name: ready[name] for name in each.names})
             opened.pop_all()  # from here on the runs close them
-        return cls(runs)
+        return cls({name: runs[name] for name in queries})
 
     def start(self) -> None:
         """Start all; if one cannot be started, those that were are stopped."""
@@ -62,6 +77,11 @@ class RunGroup:
             if run.exception is not None:
                 return name, run.exception
         return None
+
+    def failing_with(self, name: str) -> list[str]:
+        """Return the queries that the error of one ended: those that share a queue with it."""
+        error = self.runs[name].exception
+        return [each for each, run in self.runs.items() if run.exception is error]
 
     def wait(self, seconds: float | None, stop: Callable[[], bool] = lambda: False) -> bool:
         """Wait until all queries have ended, one has failed, ``stop()`` is true, or the seconds are

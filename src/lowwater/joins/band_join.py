@@ -30,7 +30,9 @@ Rows without a partner may leave slowly (OOP §6). They are dropped as they leav
 promises on the side they are of stay at the first of them. A promise on a group is not slowed down.
 
 If the inputs promise per group, and columns that must be equal name the groups, the join does the
-same for each group. The mark of a group on a side is the greater of its own and the side's.
+same for each group. The mark of a group on a side is the greater of its own and the side's. A group
+that has ended on both sides is dropped; so is one that has ended on one, once its mark on the other
+is no more than that of the whole side.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import Ticks
@@ -302,7 +305,15 @@ class BandJoin(Kernel):
         low = self._reach.earliest(port, int(before.min()))
         if 1 - port in self._slowly:
             low = min(low, self._slowly[1 - port].left)
-        return [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+        out = [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
+        self._groups.remove(self._groups.keys(places[self._over(places)]))
+        return out
+
+    def _over(self, places: Numbers) -> NDArray[np.bool_]:
+        """Return which groups have ended on both sides."""
+        marks = (self._effective(side, places) for side in (0, 1))
+        over: NDArray[np.bool_] = np.minimum(*marks) == END_OF_TIME
+        return over
 
     def _report_ended(self, port: int, promise: GroupPunctuation) -> list[Element]:
         """Return the report that keys of an input have ended, with the names of left columns."""
@@ -336,15 +347,35 @@ class BandJoin(Kernel):
 
     @property
     def _outputs(self) -> list[tuple[int, str]]:
-        """The sides whose time is in the output, with its name there."""
-        return list(enumerate(self._shape.out_times))
+        """The sides whose time is in the output and of use there, with its name there."""
+        awaited = self._out.awaited
+        times = enumerate(self._shape.out_times)
+        return [(side, name) for side, name in times if awaited is None or name in awaited]
 
     def _promise_all_groups(self) -> list[Element]:
         """Return the promises on groups that follow from the mark of a whole side."""
         if not self._groups.has_groups:
             return []
         self._groups.load()
-        return self._promise_groups(np.arange(len(self._groups)))
+        every = np.arange(len(self._groups))
+        fading = self._fading()
+        promises = self._promise_groups(every[~fading])
+        passed = self._over(every)
+        passed |= fading & np.logical_and.reduce(
+            [self._groups.column(PROMISED[s]) <= self._out.of(name) for s, name in self._outputs]
+        )
+        self._groups.remove(self._groups.keys(every[passed]))
+        return promises
+
+    def _fading(self) -> NDArray[np.bool_]:
+        """Return which groups have ended on a side, and are known on the other no better than the
+        whole side: nothing more is promised of them, and they are dropped when the promises on the
+        whole have caught up."""
+        held = [self._groups.column(HELD[side]) for side in (0, 1)]
+        fading: NDArray[np.bool_] = (held[0] == END_OF_TIME) | (held[1] == END_OF_TIME)
+        for side, mark in enumerate(self._marks):
+            fading &= (held[side] == END_OF_TIME) | (held[side] <= mark)
+        return fading & ~self._over(np.arange(len(self._groups)))
 
     def _promise_groups(self, places: Numbers) -> list[Element]:
         if not all(self._shape.shows(key) for key in self._by):
@@ -365,7 +396,7 @@ class BandJoin(Kernel):
         for name, (column, mark) in marks.items():
             whole = self._out.of(name)
             before = np.maximum(self._groups.get(column, places), whole)
-            moved = (mark > before) & (mark < END_OF_TIME)
+            moved = (mark > before) & bool(self._open)
             if moved.any():
                 self._groups.put(column, places[moved], mark[moved])
                 keys = self._groups.keys(places[moved])

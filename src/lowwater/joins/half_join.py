@@ -86,7 +86,8 @@ class HalfJoin(BandJoin):
 
     @property
     def _outputs(self) -> list[tuple[int, str]]:
-        return [(LEFT, self._shape.times[LEFT])]
+        name, awaited = self._shape.times[LEFT], self._out.awaited
+        return [(LEFT, name)] if awaited is None or name in awaited else []
 
     def _promise(self) -> list[Element]:
         promises: list[Element] = []

@@ -37,6 +37,7 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
 )
 from lowwater.stream.floor import Floor
 
@@ -211,7 +212,7 @@ class LowTable(Kernel):
             passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
             gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
         pane, before = self._window.pane, max(self._promised, self._limit(promise.before))
-        marks = promise.marks.with_columns(pl.col(MARK) // pane * pane)
+        marks = promise.marks.with_columns(kept_end(pl.col(MARK) // pane * pane))
         marks = marks.filter(pl.col(MARK) > before)
         promises = [GroupPunctuation(PANE, marks, before)] if marks.height else []
         return [*self._up([gone]), *promises]

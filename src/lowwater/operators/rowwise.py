@@ -27,6 +27,7 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
     moved,
 )
 from lowwater.stream.floor import Floor, raised
@@ -166,7 +167,7 @@ class Project(Kernel):
                 before = promise.before
                 if before > BEGINNING:
                     before = derivation.rounded(before + shift)
-                promises.append(GroupPunctuation(name, marks.with_columns(moved), before))
+                promises.append(GroupPunctuation(name, marks.with_columns(kept_end(moved)), before))
         return promises
 
     def _bound(self, derivation: Derivation) -> int:

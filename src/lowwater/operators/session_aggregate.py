@@ -41,6 +41,7 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
 )
 from lowwater.stream.time_domain import TimeDomain
 
@@ -174,7 +175,7 @@ class SessionAggregate(Kernel):
         if not usable:
             return []
         self._merge()
-        passed = promise.marks.with_columns(pl.col(MARK) - (self._gap - 1))
+        passed = promise.marks.with_columns(kept_end(pl.col(MARK) - (self._gap - 1)))
         low = max(promise.before, self._mark)
         low = low if low == BEGINNING else low - self._gap
         if self._slowly is not None:
@@ -204,8 +205,9 @@ class SessionAggregate(Kernel):
         if not moved.any():
             return []
         self._starts.put(START, places[moved], starts[moved])
-        promises = marks.filter(pl.Series(moved))
-        return [GroupPunctuation(START, promises, int(before[moved].min()))]
+        promise = GroupPunctuation(START, marks.filter(pl.Series(moved)), int(before[moved].min()))
+        self._starts.remove(promise.over)
+        return [promise]
 
     def _answer(self, last: int) -> list[Element]:
         """Remove the sessions whose last row is at or before a tick, and return the answers that

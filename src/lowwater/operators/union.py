@@ -3,7 +3,8 @@
 Invariant: the output mark on an attribute is the minimum of the inputs' marks on it. Each bound of
 a joint promise is the minimum over the inputs: a row that keeps its own input's promise keeps the
 weaker one too. The mark of a group in an input is the greater of its own and that of the whole
-input.
+input. A group that has ended in all inputs is dropped; so is one that has ended in some, once its
+marks in the others are no more than those of the whole inputs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.group_table import GroupTable, Numbers
@@ -81,12 +83,14 @@ class Union(Kernel):
         for port in self._open:
             mark = whole[0].of(port) if whole else BEGINNING
             np.minimum(least, np.maximum(table.get(str(port), places), mark), out=least)
+        ended = least == END_OF_TIME
         before = np.maximum(table.get(PROMISED, places), whole[0].value if whole else BEGINNING)
-        moved = (least > before) & (least < END_OF_TIME)
+        moved = (least > before) & bool(self._open)
         if not moved.any():
             return []
         table.put(PROMISED, places[moved], least[moved])
         marks = table.keys(places[moved]).with_columns(pl.Series(MARK, least[moved]))
+        table.remove(table.keys(places[ended]))
         return [GroupPunctuation(kind[0], marks, int(before[moved].min()))]
 
     def _promise_all_groups(self, attributes: tuple[str, ...]) -> list[Element]:
@@ -94,8 +98,30 @@ class Union(Kernel):
         for kind, table in self._groups.items():
             if kind[:1] == attributes:
                 table.load()
-                promises += self._promise_groups(kind, np.arange(len(table)))
+                every, fading = np.arange(len(table)), self._fading(kind, table)
+                whole = self._marks.get(attributes)
+                caught_up = table.column(PROMISED) <= (whole[0].value if whole else BEGINNING)
+                passed = fading & caught_up
+                gone = table.keys(every[passed])
+                promises += self._promise_groups(kind, every[~fading])
+                table.remove(gone)
         return promises
+
+    def _fading(self, kind: Kind, table: GroupTable) -> NDArray[np.bool_]:
+        """Return which groups have ended in an input, and are known in the others no better than
+        the whole input: nothing more is promised of them, and they are dropped when the promises on
+        the whole have caught up."""
+        whole = self._marks.get(kind[:1])
+        fading, ended = np.zeros(len(table), bool), np.ones(len(table), bool)
+        if whole is None:
+            return fading
+        plain = ended.copy()
+        for port in self._open:
+            held = table.column(str(port))
+            fading |= held == END_OF_TIME
+            ended &= np.maximum(held, whole[0].of(port)) == END_OF_TIME
+            plain &= (held == END_OF_TIME) | (held <= whole[0].of(port))
+        return fading & plain & ~ended
 
     def _promise(self, attributes: tuple[str, ...]) -> list[Element]:
         values = tuple(mark.value for mark in self._marks[attributes])

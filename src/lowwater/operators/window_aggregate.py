@@ -31,6 +31,7 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
     moved,
 )
 from lowwater.stream.floor import Floor
@@ -210,10 +211,10 @@ class WindowAggregate(Reducer):
         """Return the promises on the edges of groups' windows, up to their first open ones."""
         range_, slide = self._window.range, self._window.slide
         first = ((pl.col(MARK) - range_) // slide + 1) * slide
-        starts = marks.with_columns(first.alias(MARK)).filter(pl.col(MARK) > before)
+        starts = marks.with_columns(kept_end(first)).filter(pl.col(MARK) > before)
         if not starts.height:
             return []
-        ends = starts.with_columns(pl.col(MARK) + range_)
+        ends = starts.with_columns(kept_end(pl.col(MARK) + range_))
         return [
             GroupPunctuation(START, starts, before),
             GroupPunctuation(END, ends, before + range_),

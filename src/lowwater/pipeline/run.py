@@ -86,7 +86,7 @@ class PipelineRun:
             )
             for query in pipeline.queries
         }
-        self._runs = RunGroup.prepare(pipeline.engine, about)
+        self._runs = RunGroup.prepare(pipeline.engine, about, pipeline.shared)
         self._started = [
             _Started(each, goals[each.number], late[each.number], self._runs.runs[str(each.number)])
             for each in pipeline.queries

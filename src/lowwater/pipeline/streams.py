@@ -49,6 +49,7 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
         stale_after=(
             None if declared.stale_after is None else _length(declared.stale_after, "STALE AFTER")
         ),
+        ended=declared.ended,
     )
     if declared.updates is None:
         return found
@@ -56,8 +57,9 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
     return api.Stream(update_builders.updated(node, by, declared.deletes, node.origin))
 
 
-def _contract(declared: Declared) -> Contract:
-    within, column = declared.within, declared.punctuated
+def _contract(declared: Declared) -> Contract | dict[str, Contract]:
+    within, column = declared.within, declared.punctuated or None
+    _check_marks(declared)
     if declared.unpromised is not None:
         if within is not None or column is not None or declared.learned is not None:
             raise QueryError(
@@ -78,10 +80,35 @@ def _contract(declared: Declared) -> Contract:
         if within is not None:
             said = "a stream is PUNCTUATED BY a column or WITHIN a length, not both"
             raise QueryError(said, about=clause("WITHIN"))
-        return Punctuated(column)
+        times = declared.times or (str(declared.time),)
+        marks = zip(times, column, strict=True)
+        return {time: Punctuated(m, declared.alone, declared.jointly) for time, m in marks}
     if within is None:
         return Ordered()
     return WithinRows(within.rows) if within.rows is not None else Within(_length(within, "WITHIN"))
+
+
+def _check_marks(declared: Declared) -> None:
+    """Raise if there is not a mark for each time, or a clause about marks stands without them."""
+    marks, times = len(declared.punctuated), len(declared.times) or 1
+    if declared.alone is not None and not marks:
+        raise QueryError(
+            clause("ALONE BY"),
+            " names the rows that are only a promise; add PUNCTUATED BY, the column of promises",
+        )
+    if declared.jointly and marks < 2:
+        raise QueryError(
+            clause("JOINTLY"),
+            " is for the promises of two columns or more: PUNCTUATED BY mark, mark2 JOINTLY ON ts,"
+            " ts2",
+        )
+    if marks != times and (marks or times > 1):
+        about = "PUNCTUATED BY" if marks > 1 else "ON"
+        raise QueryError(
+            clause(about),
+            " names one column, or as many as PUNCTUATED BY and ON each: PUNCTUATED BY mark, mark2"
+            " JOINTLY ON ts, ts2",
+        )
 
 
 def _idle(declared: Declared) -> Idle | None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lowwater.engines.admission import refuse_without_joins
+from lowwater.engines.admission import refuse_without_joins, sharing_joins
 from lowwater.engines.memory import MemoryBudget
 from lowwater.engines.run import ENGINES, spark_session
 from lowwater.errors import ExpressionError, OptionError, unknown_name
@@ -16,7 +16,8 @@ from lowwater.pipeline.streams import make_stream
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.plan.physical.planner import compile_plan
+from lowwater.plan.physical.planner import compile_plan, compile_shared
+from lowwater.plan.physical.sharing import SharedPlan, sharing
 from lowwater.plan.sql.declarations import Declared
 from lowwater.plan.sql.script import read_script
 from lowwater.plan.sql.values import Values, parameter_term
@@ -82,6 +83,9 @@ class Pipeline:
     """The memory that the joins without a window of all queries share; None for no limit."""
     session: Callable[[], Any] = field(default=spark_session, repr=False)
     """A function that makes the Spark session; called only if one is needed."""
+    shared: tuple[SharedPlan, ...] = ()
+    """The plans of queries that share the queue of an update stream; the names are the queries'
+    numbers."""
 
 
 def load_file(
@@ -129,17 +133,32 @@ def load_text(
     except ExpressionError as error:
         raise given.explained(error) from None
     given.refuse_unused()
-    queries = tuple(
-        PlannedQuery(number, compile_plan(each.node), each.line, each.target, each.target_place)
-        for number, each in enumerate(found.queries, 1)
-    )
     memory = MemoryBudget.of(
         found.memory if budget.memory is None else budget.memory,
         found.admission if budget.admission is None else budget.admission,
     )
+    roots = {str(number): each.node for number, each in enumerate(found.queries, 1)}
+    groups = sharing(roots) if engine == "embedded" else []
+    plans = [
+        compile_shared({name: roots[name] for name in group}, [1.0] * len(group))
+        for group in groups
+        if len(group) > 1
+    ]
+    shared = tuple(each for each in plans if memory is None or not sharing_joins(each.plan))
+    parts = {name: each.part(at) for each in shared for at, name in enumerate(each.names)}
+    queries = tuple(
+        PlannedQuery(
+            number,
+            parts.get(str(number)) or compile_plan(each.node),
+            each.line,
+            each.target,
+            each.target_place,
+        )
+        for number, each in enumerate(found.queries, 1)
+    )
     if memory is not None:
         refuse_without_joins([each.plan for each in queries])
-    return Pipeline(name, text, streams, queries, engine, memory, session)
+    return Pipeline(name, text, streams, queries, engine, memory, session, shared)
 
 
 class Parameters(Mapping[str, object]):

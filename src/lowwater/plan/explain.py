@@ -15,6 +15,7 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
+from lowwater.plan.physical.sharing import SharedPlan
 from lowwater.progress.options import Every, Heartbeat, Idle, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
@@ -40,6 +41,21 @@ def explain(
     return "\n".join(
         [*lines, *_tree(plan, plan.result, set(), rates, remarks or {}), *_stages(plan)]
     )
+
+
+def explain_shared(shared: SharedPlan) -> str:
+    """Return the operators of queries that share queues, those of each from its result down;
+    operators that were shown for an earlier query are named alone."""
+    queries = " and ".join(map(repr, shared.names))
+    lines = [
+        f"queries {queries} share the queues of update streams and run as one; on Spark each query"
+        " has queues of its own"
+    ]
+    shown: set[int] = set()
+    for name, result in zip(shared.names, shared.results, strict=True):
+        lines += ["", f"query {name!r}"]
+        lines += _tree(shared.plan, shared.plan.operators[result], shown, None, {})
+    return "\n".join(lines)
 
 
 def _stages(plan: PhysicalPlan) -> list[str]:

@@ -21,6 +21,7 @@ from lowwater.joins.reach import Reach
 from lowwater.joins.shape import KINDS, Carried, How, JoinKind
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush, Slow
+from lowwater.operators.last_rows import LastRows
 from lowwater.operators.rowwise import Derivation
 from lowwater.operators.window_state import Form
 from lowwater.plan.expressions import Expression
@@ -303,6 +304,18 @@ class SlidingNode(Node):
     range: int
     groups: tuple[str, ...]
     calls: tuple[Call, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LastRowsNode(Node):
+    """Aggregates per window of the last rows of each key."""
+
+    attribute: str
+    window: LastRows
+    aggregates: tuple[Aggregate, ...]
+    reads: tuple[str, ...]
+    """The columns that the aggregates read, in the order of the stream."""
     texts: tuple[str, ...]
 
 

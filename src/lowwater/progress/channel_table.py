@@ -114,6 +114,20 @@ class ChannelTable:
         self._table.put(HELD, places, lifted)
         self._find_least()
 
+    def remove(self, names: Sequence[Hashable]) -> None:
+        """Remove channels, one after the other. If none is left, the least mark stays at that of
+        the one removed last."""
+        if not names:
+            return
+        places = self.places(names)
+        last = int(self.marks[places[-1]])
+        for name in names:
+            del self._channels[name]
+            self._outdated.discard(name)
+        self._table.remove_at(places)
+        self.least = self.least if self._channels else max(self.least, last)
+        self._find_least()
+
     def _find_least(self) -> None:
         if self._channels:
             self.least = max(self.least, int(self.marks.min()))
@@ -144,12 +158,13 @@ class ChannelTable:
     def snapshot(self, enabling: EnablingRule) -> dict[str, Any]:
         """Return the state that :meth:`restore` needs."""
         self.starts(enabling)
+        places = self.places(self._channels)
         return {
             "channels": {
                 name: held if isinstance(held, dict) else held.snapshot()
                 for name, held in self._channels.items()
             },
-            "columns": {name: self._table.column(name).copy() for name in COLUMNS},
+            "columns": {name: self._table.get(name, places) for name in COLUMNS},
             "least": self.least,
         }
 

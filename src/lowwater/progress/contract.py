@@ -61,6 +61,11 @@ class Contract(ABC):
         return None
 
     @property
+    def joins_marks(self) -> bool:
+        """True if a mark is one of several bounds, together with those of other columns."""
+        return False
+
+    @property
     def greatest_times(self) -> int:
         """Number of greatest times, per channel, that the digest of a batch must keep."""
         return 2
@@ -147,15 +152,17 @@ class Punctuated(Contract):
 
     A value there that is not null is a mark: every later row of the channel has at least this time.
     A row with a mark and a null time is a *pure punctuation*: it is consumed, not passed on. So is
-    a row in which the Boolean column ``alone`` is true.
+    a row in which the Boolean column ``alone`` is true. Marks of several columns that are declared
+    ``jointly`` in one row are one promise: every later row satisfies at least one of them.
     """
 
     column: str
     alone: str | None = None
+    jointly: bool = False
 
     def describe(self) -> str:
         """Return the contract as a phrase for people."""
-        return f"punctuated by column {self.column}"
+        return f"punctuated by column {self.column}{', jointly' if self.jointly else ''}"
 
     def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
         """Build a channel that follows the producer's marks; it does not look for leaps."""
@@ -171,6 +178,11 @@ class Punctuated(Contract):
         """Name of the column that is true in rows that are punctuation only; None if there is
         none."""
         return self.alone
+
+    @property
+    def joins_marks(self) -> bool:
+        """True if a mark is one of several bounds, together with those of other columns."""
+        return self.jointly
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +358,7 @@ def unpromised(
     return Unpromised(disorder, multiplicity, rate, delay)
 
 
-def punctuated(column: str, alone: str | None = None) -> Punctuated:
+def punctuated(column: str, alone: str | None = None, jointly: bool = False) -> Punctuated:
     """State that the producer sends its own marks, in ``column``.
 
     >>> log = pl.DataFrame({"ts": [61, 1, 130], "mark": [None, 60, None]})
@@ -361,5 +373,9 @@ def punctuated(column: str, alone: str | None = None) -> Punctuated:
     ``alone``
         Name of a Boolean column that is true in rows that are a promise only, whatever their other
         columns hold. Default: None, only rows without a time are.
+    ``jointly``
+        If true, a row with marks of several columns promises that every later row satisfies at
+        least one of them; a row with one mark promises this one. All these columns are declared so.
+        Default: False, each mark is a promise of its own.
     """
-    return Punctuated(column, alone)
+    return Punctuated(column, alone, jointly)

@@ -16,23 +16,31 @@ import numpy as np
 import polars as pl
 
 from lowwater.progress.contract import Contract
+from lowwater.progress.ended import ENDED
+from lowwater.progress.joint import JOINT
 from lowwater.progress.lateness import count_times
 from lowwater.progress.rows import JudgedRows
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
 ATTRIBUTE, TIME = "__attribute", "__time"
+BOUNDS = "__bounds"
+"""The bounds of a joint promise, one for each attribute that may be promised so."""
 BIN = "__bin"
 
 
 def digest_schema(spec: StreamSpec) -> dict[str, pl.DataType]:
     """Return the columns of a stream's digests."""
     keys = {name: spec.row_schema[name] for name in spec.key_columns}
-    return {**keys, ATTRIBUTE: pl.String(), TIME: pl.Int64(), MARK: pl.Int64()}
+    bounds = {BOUNDS: pl.List(pl.Int64())} if spec.joint else {}
+    return {**keys, ATTRIBUTE: pl.String(), TIME: pl.Int64(), MARK: pl.Int64(), **bounds}
 
 
-def digest(rows: JudgedRows) -> Chunk:
-    """Return the digest of some rows of a batch; rows that cannot be judged are left out."""
+def digest(rows: JudgedRows, ending: Chunk | None = None) -> Chunk:
+    """Return the digest of some rows of a batch; rows that cannot be judged are left out.
+
+    ``ending`` names the channels or groups that end in the batch, a row for each.
+    """
     spec, chunk, pure = rows.spec, rows.chunk, pl.Series(rows.pure)
     if not rows.usable.all():
         chunk, pure = chunk.filter(pl.Series(rows.usable)), pl.Series(rows.pure[rows.usable])
@@ -43,37 +51,57 @@ def digest(rows: JudgedRows) -> Chunk:
         if not contract.promises:
             continue
         if contract.mark_column is not None:
-            part = _greatest_mark(spec, chunk, attribute, contract.mark_column, ~pure)
+            part = _greatest_mark(rows, attribute)
         else:
             part = _greatest_times(spec, timed, attribute, contract)
-        parts.append(part.with_columns(pl.lit(attribute).alias(ATTRIBUTE)).select(columns))
+        parts.append(_of(part, attribute, columns))
+    if ending is not None and ending.height:
+        none = (pl.lit(BEGINNING, dtype=pl.Int64).alias(name) for name in (TIME, MARK))
+        parts.append(_of(ending.with_columns(none), ENDED, columns))
+    parts += [_of(each, JOINT, columns) for each in _joint(rows)]
     return pl.concat(parts)
 
 
-def _greatest_mark(
-    spec: StreamSpec, rows: Chunk, attribute: str, column: str, timed: pl.Series
-) -> Chunk:
-    """Return the greatest mark that a producer sent, and the newest time, of each channel.
+def _of(part: Chunk, attribute: str, columns: list[str]) -> Chunk:
+    """Return the lines of a digest about one attribute, with all columns."""
+    found = part.with_columns(pl.lit(attribute).alias(ATTRIBUTE))
+    if BOUNDS in columns and BOUNDS not in part.columns:
+        found = found.with_columns(pl.lit(None, dtype=pl.List(pl.Int64)).alias(BOUNDS))
+    return found.select(columns)
 
-    ``timed`` is false for rows that are punctuation only, which have no times of their own.
-    """
-    domain = spec.domains[attribute]
-    low, high = domain.valid
-    mark = domain.to_ticks(pl.col(column))
-    in_range = pl.when((mark >= low) & (mark < high)).then(mark)
-    found = [
-        pl.when("__timed")
-        .then(domain.to_ticks(pl.col(attribute)))
-        .max()
-        .fill_null(END_OF_TIME)
-        .alias(TIME),
-        in_range.max().fill_null(BEGINNING).alias(MARK),
-    ]
-    keys = list(spec.key_columns)
-    rows = rows.with_columns(timed.alias("__timed"))
+
+def _joint(rows: JudgedRows) -> list[Chunk]:
+    """Return the joint promises in rows, each once."""
+    keys, names = list(rows.spec.key_columns), rows.spec.joint
+    found = []
+    for made in rows.joint_promises():
+        at = pl.Series(made.rows)
+        bounds = [
+            pl.Series(name, made.bounds[name])
+            if name in made.bounds
+            else pl.Series(name, [None] * len(made.rows), dtype=pl.Int64)
+            for name in names
+        ]
+        listed = pl.DataFrame(bounds).select(pl.concat_list(names).alias(BOUNDS))
+        none = (pl.lit(BEGINNING, dtype=pl.Int64).alias(name) for name in (TIME, MARK))
+        sent = rows.chunk.select(keys).hstack(listed) if keys else listed
+        found.append(sent.filter(at).unique(maintain_order=True).with_columns(none))
+    return found
+
+
+def _greatest_mark(rows: JudgedRows, attribute: str) -> Chunk:
+    """Return the greatest mark that a producer sent, and the newest time, of each channel."""
+    keys = list(rows.spec.key_columns)
+    marks = rows.producer_marks(attribute)
+    assert marks is not None
+    times = rows.times(attribute)
+    timed = pl.when(pl.col(TIME) < END_OF_TIME).then(TIME)
+    found = [timed.max().fill_null(END_OF_TIME).alias(TIME), pl.col(MARK).max()]
+    columns = [pl.Series(TIME, times), pl.Series(MARK, marks[0])]
+    usable = pl.DataFrame([*rows.chunk.select(keys), *columns]).filter(pl.Series(rows.usable))
     if not keys:
-        return rows.select(found) if rows.height else rows.clear().select(found).clear()
-    return rows.group_by(keys).agg(found)
+        return usable.select(found) if usable.height else usable.clear()
+    return usable.group_by(keys).agg(found)
 
 
 def _greatest_times(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract) -> Chunk:

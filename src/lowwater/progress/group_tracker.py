@@ -296,6 +296,29 @@ class GroupTracker:
         places = np.array([place])
         self._raise(places, np.maximum(self._table.get(HELD, places), mark))
 
+    def knows(self, keys: Chunk) -> Mask:
+        """Return which of some groups are known; a row of ``keys`` names one."""
+        known: Mask = self._table.find(keys) >= 0
+        return known
+
+    def end(self, keys: Chunk) -> int:
+        """Forget groups that have ended, in this order; return the least mark in their last
+        punctuation.
+
+        If no group is left, the mark of the stream stays at that of the last.
+        """
+        places = self._table.find(keys)
+        before = int(self._table.get(PROMISED, places).min())
+        last = max(self.mark, int(self._table.get(HELD, places)[-1])) if self.linear else BEGINNING
+        moved = self._table.remove(keys)
+        if self.linear and self._table.least(HELD) is None:
+            self._value = max(self._value, last)
+        remaining = (moved.get(place, place) for place in self._moved.tolist())
+        self._moved = np.array([place for place in remaining if place >= 0], np.int64)
+        self._prior = (NONE, NONE)
+        self._outdated = True
+        return before
+
     def _key(self, name: Hashable) -> Chunk:
         """Return the key columns of one group."""
         return pl.DataFrame(
@@ -311,6 +334,10 @@ class GroupTracker:
         """Return the mark of one group; of one that is not known, that of all groups to come."""
         place = self._table.place(name)
         return self._floor if place is None else int(self._table.column(HELD)[place])
+
+    def marks_of(self, keys: Chunk) -> Ticks:
+        """Return the marks of some groups; a row of ``keys`` names one."""
+        return self._table.get(HELD, self._table.find(keys))
 
     # ---- enabling timestamps ---------------------------------------------------------------
 

@@ -9,7 +9,7 @@ floor) are counted and dropped, late or not.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ BAD_TIME = "time out of range"
 NO_CHANNEL = "no channel"
 AHEAD = "dated far ahead"
 NOT_NEEDED = "not needed"
+AFTER_END = "after its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,25 @@ class SideOutput:
             self.add_late(chunk, attribute, times, judged.before, late)
             keep &= ~late
 
+    def add_broken(
+        self,
+        chunk: Chunk,
+        attribute: str,
+        times: Mapping[str, Ticks],
+        marks: Ticks,
+        late: Mask,
+        keep: Mask,
+    ) -> None:
+        """Take the rows ``late`` of a chunk, which break a joint promise.
+
+        ``attribute`` is the first that the promise is on, and ``marks`` are the bounds on it.
+        ``keep`` is true for the rows to look at; it becomes false for those that are taken.
+        """
+        found = late & keep
+        if found.any():
+            self.add_late(chunk, attribute, times[attribute], marks, found)
+            keep &= ~found
+
     def add_late(
         self, chunk: Chunk, attribute: str, times: Ticks, marks: Ticks, late: Mask
     ) -> None:
@@ -153,6 +173,26 @@ class SideOutput:
             pl.Series(self._mark_column(attribute), marks[late]).cast(domain.dtype),
         )
         self._count(rows)
+        if self._spec.late == "side":
+            self._rows.append(rows)
+
+    def add_after_end(self, chunk: Chunk, over: Mask) -> None:
+        """Take the rows ``over`` of a chunk, whose channels or groups had ended before them."""
+        if self._spec.late == "fail":
+            row = int(np.flatnonzero(over)[0])
+            time, channel = chunk[self._spec.time][row], self._channel_of(chunk, row)
+            raise BrokenPromise(
+                f"{self._where(channel)}: a row with {self._spec.time} = {time} came, but the"
+                " producer had promised that no more would. late='side' writes such rows to the"
+                " side output",
+                stream=self._spec.name,
+                channel=channel,
+                time=time,
+                mark=None,
+            )
+        rows = chunk.filter(pl.Series(over)).with_columns(pl.lit(AFTER_END).alias(REASON))
+        for *names, count in rows.group_by(self._spec.key_columns).agg(pl.len()).iter_rows():
+            self._account.add(channel_name(names), AFTER_END, count, 0.0, 0.0)
         if self._spec.late == "side":
             self._rows.append(rows)
 
@@ -191,6 +231,12 @@ class SideOutput:
         if self._spec.late == "fail":
             raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
         warnings.warn(f"{message}, and they are ignored", StreamWarning, stacklevel=2)
+
+    def warn_ended(self, channel: Hashable) -> None:
+        """Report a promise for a channel or group that has ended; it is ignored."""
+        self._warn(
+            f"{self._where(channel)}: a promise was made for it after its end, and it is ignored"
+        )
 
     def warn_out_of_range(self, attribute: str, marks: int) -> None:
         """Count and report ``marks`` marks of a producer that are no times."""

@@ -30,6 +30,8 @@ class ProducerPromise:
     """The channel that it is about; None if it is about no single channel."""
     group: object = None
     """The group that it is about; None if it is about no single group."""
+    ends: bool = False
+    """True if no more rows of the channel or group come, whatever the bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class PromisedMarks:
     """By attribute."""
     name: Hashable
     """The channel or group; None for the whole stream."""
+    ends: bool = False
+    """True if no more rows of the channel or group come."""
 
 
 def resolve(spec: StreamSpec, promise: ProducerPromise) -> PromisedMarks:
@@ -48,7 +52,12 @@ def resolve(spec: StreamSpec, promise: ProducerPromise) -> PromisedMarks:
     for column, value in promise.bounds:
         attribute = spec.time if column is None else column
         bounds[attribute] = _ticks(spec, attribute, value)
-    return PromisedMarks(bounds, _name(spec, promise))
+    if len(bounds) > 1 and promise.group is not None:
+        raise OptionError(
+            f"stream {spec.name!r}: a joint promise is of the stream or of a channel; promise each"
+            " column of the group by itself: punctuate('ts', 10, group=...)"
+        )
+    return PromisedMarks(bounds, _name(spec, promise), promise.ends)
 
 
 def _ticks(spec: StreamSpec, attribute: str, value: object) -> int:

@@ -15,16 +15,26 @@ import polars as pl
 
 from lowwater.progress.completeness import Completeness, combine
 from lowwater.progress.demand import Demand
+from lowwater.progress.ended import EndedNames
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.idle import EnablingRule, RequestQueue
+from lowwater.progress.joint import Attributes, Bounds, JointMarks
 from lowwater.progress.marks import ChannelSummary
 from lowwater.progress.options import Every, OnDemand, Timer
-from lowwater.progress.spec import StreamSpec
+from lowwater.progress.spec import StreamSpec, channel_name
 from lowwater.progress.stale import StaleChannels
 from lowwater.progress.tracker import Tracker
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND, nanoseconds
-from lowwater.stream.element import BEGINNING, SEQUENCE, GroupPunctuation, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    SEQUENCE,
+    Chunk,
+    GroupPunctuation,
+    Punctuation,
+)
 from lowwater.stream.time_domain import TimeDomain
 
 Promises = list[Punctuation | GroupPunctuation]
@@ -68,6 +78,12 @@ class Punctuator:
             if spec.stamp != "latent" and spec.promises(attribute)
         }
         """The tracker of each attribute with marks."""
+        keys = {name: spec.row_schema[name] for name in spec.key_columns}
+        self.joint = JointMarks()
+        """The joint promises of the producer."""
+        self._joint: dict[Attributes, Bounds] = {}  # the last joint punctuation
+        self.ended_names = EndedNames(keys, spec.ended)
+        """The channels or groups that ended last."""
         self._requests = (
             {attribute: RequestQueue(tracker) for attribute, tracker in self.trackers.items()}
             if self._grouped and isinstance(spec.idle, OnDemand)
@@ -181,6 +197,11 @@ class Punctuator:
         if requests := self._requests.get(attribute):
             requests.reschedule(self.trackers[attribute].moved)
 
+    def reschedule_names(self, attribute: str, keys: Chunk) -> None:
+        """Schedule the requests of some groups again."""
+        if requests := self._requests.get(attribute):
+            requests.reschedule([channel_name(parts) for parts in keys.rows()])
+
     def promise_all(self, mark: int) -> None:
         """Raise the marks of all attributes to at least ``mark``, in ticks."""
         for tracker in self.trackers.values():
@@ -194,6 +215,27 @@ class Punctuator:
         for attribute, tracker in self.trackers.items():
             due += self._punctuate(attribute, tracker.promised)
             due += self._punctuate_groups(attribute)
+        return [*due, *self._punctuate_jointly()] if self.joint else due
+
+    @property
+    def channel_names(self) -> list[Hashable]:
+        """The channels whose joint promises are those of the stream."""
+        first = next(iter(self.trackers.values()), None)
+        return first.names if isinstance(first, Tracker) and not self._grouped else []
+
+    def _punctuate_jointly(self) -> Promises:
+        """Return the joint punctuation that is new, and on attributes that consumers use."""
+        due: Promises = []
+        for attributes, bounds in self.joint.promised(self.channel_names).items():
+            demands = [self._demands.get(name) for name in attributes]
+            useful = tuple(
+                demand.round_down(bound) if demand is not None else BEGINNING
+                for demand, bound in zip(demands, bounds, strict=True)
+            )
+            promise = Punctuation(tuple(zip(attributes, useful, strict=True)))
+            if BEGINNING not in useful and promise.goes_beyond(self._joint.get(attributes)):
+                self._joint[attributes] = useful
+                due.append(Punctuation.jointly(dict(promise.bounds)))
         return due
 
     def row_promises(self) -> Promises:
@@ -225,6 +267,25 @@ class Punctuator:
         every = self._timed and isinstance(at_least, int)
         marks = self.trackers[attribute].take_group_marks(demand, whole, at_least, every)
         return [GroupPunctuation(attribute, *marks)] if marks else []
+
+    def end(self, keys: Chunk) -> Promises:
+        """Forget channels or groups that have ended; return the punctuation on groups that says so.
+
+        ``keys`` has a row for each. They no longer hold any mark.
+        """
+        if not keys.height:
+            return []
+        self.ended_names.add(keys)
+        self.joint.end(channel_name(parts) for parts in keys.rows())
+        promises: Promises = []
+        for attribute, tracker in self.trackers.items():
+            before = tracker.end(keys)
+            self.reschedule_names(attribute, keys)
+            if self._grouped and attribute in self._demands:
+                before = max(before, self._emitted.get(attribute, BEGINNING))
+                marks = keys.with_columns(pl.lit(END_OF_TIME, dtype=pl.Int64).alias(MARK))
+                promises.append(GroupPunctuation(attribute, marks, before))
+        return promises
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
@@ -294,6 +355,8 @@ class Punctuator:
             "sequence": self.sequence,
             "trackers": {name: tracker.snapshot() for name, tracker in self.trackers.items()},
             "emitted": dict(self._emitted),
+            "ended": self.ended_names.snapshot(),
+            "joint": (self.joint.snapshot(), dict(self._joint)),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -302,3 +365,6 @@ class Punctuator:
         for name, state in saved["trackers"].items():
             self.trackers[name].restore(state)
         self._emitted = dict(saved["emitted"])
+        self.ended_names.restore(saved["ended"])
+        marks, self._joint = saved["joint"]
+        self.joint.restore(marks)

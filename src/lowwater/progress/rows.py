@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lowwater.errors import BadInput
 from lowwater.progress.channel import Ticks
+from lowwater.progress.joint import JointRows
 from lowwater.progress.judgement import Mask
 from lowwater.progress.late import BAD_TIME, NO_CHANNEL, NO_TIME
 from lowwater.progress.spec import StreamSpec
@@ -94,15 +95,20 @@ class Fault:
 class JudgedRows:
     """A conformed chunk of a stream with times in its rows, and the rows of it that can be judged.
 
+    ``over`` is true for rows of a channel or group that has ended; None if there are none.
+
     Invariant: a row is *pure* (nothing but a producer's punctuation), or has a fault, or is one of
-    :attr:`timed`; never two of these, except that a pure row without a channel has a fault.
+    :attr:`timed`; never two of these, except that a pure row without a channel has a fault. Rows
+    after an end are none of these.
     """
 
-    def __init__(self, spec: StreamSpec, chunk: Chunk):
+    def __init__(self, spec: StreamSpec, chunk: Chunk, over: Mask | None = None):
         self.spec, self.chunk = spec, chunk
         self.pure = pure_rows(spec, chunk)
         self.faults: list[Fault] = []
-        self.usable: Mask = np.ones(chunk.height, dtype=bool)
+        self.over: Mask | None = None if over is None else over & ~self.pure
+        """Rows after the end of their channel or group; None if there are none."""
+        self.usable: Mask = np.ones(chunk.height, dtype=bool) if over is None else ~over
         """Rows without a fault: the timed ones and the pure ones."""
         self._find_faults()
 
@@ -143,11 +149,41 @@ class JudgedRows:
         return times if timed.all() else np.where(timed, times, END_OF_TIME)
 
     def producer_marks(self, attribute: str) -> tuple[Ticks, int] | None:
-        """Return the marks the producer sent with each row; None if it sends none.
+        """Return the marks the producer sent with each row, each a promise by itself; None if it
+        sends none.
 
         The marks are ticks, ``BEGINNING`` in rows without a mark. The second value is the number
         of marks that are out of range; they count as no mark.
         """
+        found = self._marks(attribute)
+        if found is None or not self.spec.contracts[attribute].joins_marks:
+            return found
+        marks, strange = found
+        alone = self._joint_marks().sum(axis=0) < 2
+        return np.where(alone, marks, BEGINNING), strange
+
+    def _joint_marks(self) -> NDArray[np.bool_]:
+        """Return, by attribute and row, whether the row has a mark that may be one of several."""
+        marks = [self._marks(name) for name in self.spec.joint]
+        return np.array([each[0] > BEGINNING for each in marks if each is not None])
+
+    def joint_promises(self) -> list[JointRows]:
+        """Return the rows that promise several attributes jointly."""
+        names = self.spec.joint
+        if not names:
+            return []
+        there = self._joint_marks() & self.usable
+        found = []
+        for pattern in np.unique(there[:, there.sum(axis=0) > 1], axis=1).T:
+            used = (name for name, given in zip(names, pattern, strict=True) if given)
+            attributes = tuple(sorted(used))
+            rows: Mask = (there == pattern[:, None]).all(axis=0)
+            bounds = {name: each[0] for name in attributes if (each := self._marks(name))}
+            found.append(JointRows(attributes, rows, bounds))
+        return found
+
+    def _marks(self, attribute: str) -> tuple[Ticks, int] | None:
+        """Return the marks in the column of an attribute; None if there is no such column."""
         column = self.spec.contracts[attribute].mark_column
         if column is None:
             return None
@@ -161,8 +197,8 @@ class JudgedRows:
 
 
 def pure_rows(spec: StreamSpec, chunk: Chunk) -> Mask:
-    """Return the rows that are nothing but a producer's punctuation: those with a mark and a null
-    time, and those that a column marks as such."""
+    """Return the rows that are nothing but a producer's punctuation: those with a mark or an end
+    and a null time, and those that a column marks as such."""
     pure = np.zeros(chunk.height, dtype=bool)
     for attribute, contract in spec.contracts.items():
         if contract.mark_column is not None and chunk[attribute].null_count():
@@ -170,6 +206,8 @@ def pure_rows(spec: StreamSpec, chunk: Chunk) -> Mask:
             pure |= bare.to_numpy()
         if contract.alone_column is not None:
             pure |= chunk[contract.alone_column].fill_null(False).to_numpy()
+    if spec.ended is not None and chunk[spec.time].null_count():
+        pure |= (chunk[spec.time].is_null() & chunk[spec.ended].fill_null(False)).to_numpy()
     return pure
 
 

@@ -47,6 +47,7 @@ class StreamSpec:
     jump: Jump | None = None
     punctuate: Generation | None = None
     stale_after: Duration | None = None
+    ended: str | None = None
     domains: Mapping[str, TimeDomain] = field(init=False)
     """The time domain of each time column."""
 
@@ -87,6 +88,8 @@ class StreamSpec:
         self._check_unpromised(where)
         self._check_stamped(where)
         self._check_stale(where)
+        self._check_ended(where)
+        self._check_joint(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -115,6 +118,34 @@ class StreamSpec:
             )
         if nanoseconds(self.stale_after, f"{where}: stale_after=") <= 0:
             raise OptionError(f"{where}: stale_after= takes a length of time above zero")
+
+    def _check_ended(self, where: str) -> None:
+        if self.ended is None:
+            return
+        if not self.key_columns:
+            raise OptionError(
+                f"{where}: ended= says that a channel or group has ended, so it needs channel= or"
+                " groups=; the stream itself ends with its source"
+            )
+        self._check_truth(self.ended, "ended=")
+
+    def _check_joint(self, where: str) -> None:
+        """Raise if marks that are promised jointly are on one column, or have no meaning."""
+        joint = self.joint
+        if not joint:
+            return
+        if len(joint) == 1:
+            raise OptionError(
+                f"{where}: jointly=True is for marks on two columns or more, and only {joint[0]!r}"
+                " is declared so; declare another column so, or leave jointly= out"
+            )
+        for option in ("groups", "stale_after"):
+            if getattr(self, option):
+                raise OptionError(
+                    f"{where}: a joint promise is about the stream or a channel, which {option}="
+                    f" does not go with; leave {option}= out, or promise each column by itself"
+                    " without jointly=True"
+                )
 
     def _check_unpromised(self, where: str) -> None:
         """Raise if an option sets how promises are made and the contracts make none."""
@@ -197,6 +228,11 @@ class StreamSpec:
             )
 
     @property
+    def joint(self) -> tuple[str, ...]:
+        """The attributes whose marks in one row are a joint promise."""
+        return tuple(name for name, each in self.contracts.items() if each.joins_marks)
+
+    @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns whose values name a channel or group; empty if the stream is one channel."""
         return (self.channel,) if self.channel else self.groups
@@ -210,9 +246,9 @@ class StreamSpec:
         if not self.key_columns:
             return words
         words = f"{words} per {', '.join(self.key_columns)}"
-        if self.stale_after is None:
-            return words
-        return f"{words}, stale after {self.stale_after}"
+        if self.stale_after is not None:
+            words = f"{words}, stale after {self.stale_after}"
+        return words if self.ended is None else f"{words}, ended by column {self.ended}"
 
     @property
     def row_schema(self) -> dict[str, pl.DataType]:

@@ -56,6 +56,11 @@ class StaleChannels:
         self._last = now if self._last is None else max(now, self._last)
         self._heard.update(dict.fromkeys(names, self._spent))
 
+    def forget(self, name: Hashable) -> None:
+        """Forget a channel that has ended."""
+        self.names.discard(name)
+        self._heard.pop(name, None)
+
     def update(self, channels: Mapping[Hashable, Channel], held: int) -> StaleChanges:
         """Update the stale channels; ``held`` is the least mark of the channels that are not stale.
 

@@ -28,6 +28,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, Mask, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
+from lowwater.progress.spec import channel_name
 from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
@@ -60,6 +61,7 @@ class Tracker:
         self._channels = ChannelTable(make)
         self._emitted: dict[Hashable, int] = {}  # mark in the last punctuation for each group
         self._moved: list[Hashable] = []
+        self._sent: list[Hashable] = []  # channels that got the last rows
         self.doubts: dict[Hashable, int] = {}
         """The times of first rows in doubt, by channel."""
         self.new_doubts: dict[Hashable, int] = {}
@@ -159,7 +161,7 @@ class Tracker:
     @property
     def joining(self) -> int:
         """The mark at which a channel that is not announced would join now."""
-        return self.promised if self._channels else self._floor
+        return self.promised
 
     def absorb(self, times: Ticks, marks: Ticks, rows: ChannelRows, now: int) -> Judgement:
         """Move the marks by the digest of a batch without order.
@@ -203,7 +205,7 @@ class Tracker:
             judged.deficit = judged.deficit or deficit
             if sweep is not None:
                 sweep.add(rows, start, verdict.after)
-        self._moved = [name for name, _ in order]
+        self._moved = self._sent = [name for name, _ in order]
         self._channels.advance(self._moved, now)
         self._note_doubts()
         if self._stale is not None and order:
@@ -254,13 +256,14 @@ class Tracker:
         """Return the newest times of all channels with rows, or of those that got the last
         rows."""
         newest = self._channels.newest(self.enabling)
-        newest = newest[self._channels.places(self._moved)] if moved else newest
+        newest = newest[self._channels.places(self._sent)] if moved else newest
         return newest[newest > BEGINNING]
 
     def confirm_first(self, names: Sequence[Hashable]) -> None:
         """Raise channels to the marks that follow from their first rows."""
         marks = [self._channels.of(name).contract_mark for name in names]
         self._channels.lift(self._channels.places(names), np.array(marks, np.int64))
+        self._raise_stale()
         for name in names:
             self.doubts.pop(name, None)
             self.new_doubts.pop(name, None)
@@ -317,6 +320,35 @@ class Tracker:
         self._raise_stale()
 
     @property
+    def names(self) -> list[Hashable]:
+        """The channels that are known."""
+        return list(self._channels)
+
+    def knows(self, keys: Chunk) -> NDArray[np.bool_]:
+        """Return which of some channels are known; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((name in self._channels for name in names), bool, keys.height)
+
+    def end(self, keys: Chunk) -> int:
+        """Forget channels that have ended, in this order; return the least mark in their last
+        punctuation.
+
+        If no channel is left, the mark of the stream stays at that of the last.
+        """
+        names = [channel_name(parts) for parts in keys.rows()]
+        before = min((self._emitted.pop(name, BEGINNING) for name in names), default=BEGINNING)
+        self._channels.remove([name for name in names if name in self._channels])
+        for name in names:
+            self._short.discard(name)
+            self.doubts.pop(name, None)
+            self.new_doubts.pop(name, None)
+            if self._stale is not None:
+                self._stale.forget(name)
+        self._moved = [name for name in self._moved if name in self._channels]
+        self._raise_stale()
+        return before
+
+    @property
     def moved(self) -> Sequence[Hashable]:
         """The channels that got the last rows or timestamps."""
         return self._moved
@@ -324,6 +356,11 @@ class Tracker:
     def mark_of(self, name: Hashable) -> int:
         """Return the mark of one channel; of one not known, that of all channels to come."""
         return self._channels.mark_of(name) if name in self._channels else self._floor
+
+    def marks_of(self, keys: Chunk) -> Ticks:
+        """Return the marks of some channels; a row of ``keys`` names one."""
+        names = map(channel_name, keys.rows())
+        return np.fromiter((self.mark_of(name) for name in names), np.int64, keys.height)
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
@@ -431,6 +468,6 @@ class Tracker:
         self._channels.restore(saved)
         self._floor, self._emitted = saved["floor"], dict(saved["emitted"])
         self._short, self.doubts = set(saved["short"]), dict(saved["doubts"])
-        self._moved, self.new_doubts = [], {}
+        self._moved, self._sent, self.new_doubts = [], [], {}
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])

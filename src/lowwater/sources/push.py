@@ -123,9 +123,10 @@ class Push(Source, Reader):
 
         ``attribute``
             Name of a progressing column. Left out, the promise is on the main time:
-            ``punctuate(10)``.
+            ``punctuate(10)``. A mapping of columns to bounds is a joint promise: every later row
+            satisfies at least one of them, ``punctuate({"start": 10, "end": 20})``.
         ``value``
-            Bound on it, of the column's type.
+            Bound on it, of the column's type. Default: None, the first argument is the bound.
         ``channel``
             The channel that the promise is about, of a stream with ``channel=``. One that is not
             known yet is known from then on, and holds the mark of the stream. Default: None, the
@@ -135,9 +136,12 @@ class Push(Source, Reader):
             column; of several columns a tuple, or a mapping of columns to values. Default: None,
             the promise is about all rows.
         """
-        promise = ProducerPromise(self._bounds(attribute, value), channel, group)
+        bounds = self._bounds(attribute, value)
         if channel is not None and group is not None:
             raise OptionError("a promise is about a channel or a group: give channel= or group=")
+        self._promise(ProducerPromise(bounds, channel, group))
+
+    def _promise(self, promise: ProducerPromise) -> None:
         if self._check is not None:
             self._check(promise)
         with self._lock:
@@ -145,8 +149,48 @@ class Push(Source, Reader):
             self._events.append(promise)
         self._notify()
 
+    def end(self, *, channel: Any = None, group: Any = None) -> None:
+        """Promise that no more rows of a channel or group come: its answers leave, and nothing of
+        it is kept.
+
+        A row of it that comes all the same is refused, as long as its name is remembered: until at
+        least 1,000 others have ended.
+
+        >>> source = lw.push({"ts": pl.Int64, "device": pl.String})
+        >>> s = lw.stream(source, time="ts", groups="device")
+        >>> run = s.window("10 seconds").group_by("device").agg(n="count(*)").run()
+        >>> source.send([{"ts": 1, "device": "a"}, {"ts": 2, "device": "b"}])
+        >>> source.end(group="a")
+        >>> source.send({"ts": 3, "device": "a"})
+        >>> source.close()
+        >>> run.await_termination()
+        True
+        >>> run.results()["n"].to_pylist(), run.late_rows()["_reason"].to_pylist()
+        ([1, 1], ['after its end'])
+
+        ``channel``
+            The channel that has ended, of a stream with ``channel=``. It no longer holds the mark
+            of the stream. Default: None.
+        ``group``
+            The group that has ended, of a stream with ``groups=``, named as in ``punctuate``.
+            Default: None.
+        """
+        if (channel is None) == (group is None):
+            raise OptionError(
+                "end(...) takes the channel or group that has ended: channel='a' or group='a'; the"
+                " stream itself ends by close()"
+            )
+        self._promise(ProducerPromise((), channel, group, ends=True))
+
     def _bounds(self, attribute: Any, value: Any) -> tuple[tuple[str | None, object], ...]:
         """Return the bounds of a promise by column; the column None is the main time."""
+        if isinstance(attribute, Mapping):
+            if not attribute or value is not None:
+                raise OptionError(
+                    "a joint promise is on columns, each with its bound: punctuate({'ts': 10,"
+                    " 'end': 20})"
+                )
+            return tuple(each for bound in attribute.items() for each in self._bounds(*bound))
         if value is None and not isinstance(attribute, str) and attribute is not None:
             return ((None, attribute),)
         if not isinstance(attribute, str):

@@ -6,7 +6,9 @@ there only the groups that are looked up.
 
 Invariant: a group is in the table, in the store, or in both. The numbers in the table take
 precedence over those in the store, and those of a later chunk over those of an earlier one. Chunks
-grow geometrically, so there are few.
+grow geometrically, so there are few. A group that is removed is gone from the table at once; if the
+store has it, ``settle`` writes a row without numbers for it, which goes when no older chunk is
+left.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from lowwater.stream.element import Chunk
 Numbers = NDArray[np.int64]
 UNKNOWN = -1
 """The place of a group that is not in the table."""
+REMOVED = -(2**63)
+"""The number in all columns of a chunk's row for a group that was removed."""
 
 
 class GroupTable:
@@ -46,6 +50,8 @@ class GroupTable:
         self._places: dict[Hashable, int] = {}
         self._values = {name: np.empty(0, np.int64) for name in self._defaults}
         self._changed = np.empty(0, bool)
+        self._stored = np.empty(0, bool)  # groups that the store may have too
+        self._removed: dict[Hashable, None] = {}  # groups to be removed from the store
 
     def __len__(self) -> int:
         """Return the number of groups in the table; those in the store alone are not counted."""
@@ -53,7 +59,7 @@ class GroupTable:
 
     @property
     def has_groups(self) -> bool:
-        """True if a group is in the table or in the store."""
+        """True if a group is, or has been, in the table or in the store."""
         return bool(self._keys)
 
     # ---- finding ---------------------------------------------------------------------------
@@ -66,6 +72,34 @@ class GroupTable:
             self._fetch(keys.filter(pl.Series(missing)))
             places = self._look_up(names)
         return places
+
+    def remove(self, keys: Chunk) -> dict[int, int]:
+        """Remove groups; return the new places of the groups that had to move, by the old ones.
+
+        Places of removed groups are ``UNKNOWN`` in the result.
+        """
+        return self.remove_at(self.find(keys))
+
+    def remove_at(self, places: Numbers) -> dict[int, int]:
+        """Remove the groups at some places, as :meth:`remove` does."""
+        moved: dict[int, int] = {}
+        origins: dict[int, int] = {}  # the old places of groups that moved, by the new ones
+        for place in sorted({place for place in places.tolist() if place >= 0})[::-1]:
+            name = self._names[place]
+            if self._store is not None and self._stored[place]:
+                self._removed[name] = None
+            del self._places[name]
+            moved[place] = UNKNOWN
+            last = len(self._names) - 1
+            if place < last:
+                self._names[place] = self._names[last]
+                self._places[self._names[place]] = place
+                for held in (*self._values.values(), self._changed, self._stored):
+                    held[place] = held[last]
+                origins[place] = origin = origins.pop(last, last)
+                moved[origin] = place
+            self._names.pop()
+        return moved
 
     def admit(self, keys: Chunk) -> Numbers:
         """Return the places of groups; new groups are added with the default numbers."""
@@ -92,8 +126,13 @@ class GroupTable:
         if count > len(self._changed):
             room = max(2 * len(self._changed), count, 64)
             self._changed = np.resize(self._changed, room)
+            self._stored = np.resize(self._stored, room)
             self._values = {name: np.resize(held, room) for name, held in self._values.items()}
         self._changed[first:count] = changed
+        self._stored[first:count] = not changed
+        for at in range(first, count) if self._removed else ():
+            if self._removed.pop(self._names[at], UNKNOWN) is None:
+                self._stored[at] = True
         for name, default in self._defaults.items():
             self._values[name][first:count] = default
         return np.arange(first, count)
@@ -101,24 +140,38 @@ class GroupTable:
     def _fetch(self, missing: Chunk | None) -> None:
         """Load groups from the store into the table: those in ``missing``, or all for None."""
         assert self._store is not None
+        gone = self._tombstones()
         for address in reversed(self._store.scan(self._name)):
             held = self._store.get(address)
             self._keys = self._keys or {
                 name: dtype for name, dtype in held.schema.items() if name not in self._defaults
             }
             names = list(self._keys)
-            found = held
+            found = held if gone is None else held.join(gone, on=names, how="anti")
             if missing is not None:
-                found = held.join(missing, on=names, how="semi")
+                found = found.join(missing, on=names, how="semi")
                 missing = missing.join(found, on=names, how="anti")
             elif self._names:
-                found = held.filter(pl.Series(self._look_up(_names(held.select(names)))) < 0)
+                found = found.filter(pl.Series(self._look_up(_names(found.select(names)))) < 0)
+            over = found.filter(pl.col(self._first) == REMOVED)
+            if over.height:
+                rows = over.select(names)
+                gone = rows if gone is None else pl.concat([gone, rows])
+                found = found.filter(pl.col(self._first) != REMOVED)
             if found.height:
                 places = self._append(_names(found.select(names)), changed=False)
                 for name in self._defaults:
                     self._values[name][places] = found[name].to_numpy()
             if missing is not None and not missing.height:
                 return
+
+    @property
+    def _first(self) -> str:
+        return next(iter(self._defaults))
+
+    def _tombstones(self) -> Chunk | None:
+        """Return the keys of the groups that are to be removed from the store; None if none are."""
+        return self._keys_of(list(self._removed)) if self._removed else None
 
     def load(self) -> None:
         """Load all groups into the table."""
@@ -130,7 +183,9 @@ class GroupTable:
         if self._store is None:
             return int(self.column(name).min()) if self._names else None
         whole = self.whole(name)
-        return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
+        if whole is None or not whole.height:
+            return None
+        return int(whole[name].min())  # type: ignore[arg-type]
 
     def least_of(self, name: str, beside: str, limit: int) -> tuple[int, list[Any]]:
         """Return how many groups there are and, for the ``limit`` groups that are least in column
@@ -157,15 +212,15 @@ class GroupTable:
         parts = []
         if self._store is not None:
             parts = [self._store.get(each) for each in self._store.scan(self._name)]
-        changed = np.flatnonzero(self._changed[: len(self._names)])
-        if len(changed):
-            parts.append(self._rows(changed))
+        changed = self._changes()
+        if changed is not None:
+            parts.append(changed)
         if not parts:
             return None
-        if len(parts) == 1:
-            return parts[0].select(columns)
-        together = pl.concat([part.select(columns) for part in parts])
-        return together.unique(list(self._keys), keep="last")
+        together = parts[0]
+        if len(parts) > 1:
+            together = pl.concat(parts).unique(list(self._keys), keep="last")
+        return together.filter(pl.col(self._first) != REMOVED).select(columns)
 
     # ---- reading and writing ---------------------------------------------------------------
 
@@ -187,7 +242,9 @@ class GroupTable:
 
     def keys(self, places: Numbers) -> Chunk:
         """Return the keys of some groups."""
-        names = [self._names[place] for place in places.tolist()]
+        return self._keys_of([self._names[place] for place in places.tolist()])
+
+    def _keys_of(self, names: list[Any]) -> Chunk:
         if len(self._keys) == 1:
             ((name, dtype),) = self._keys.items()
             return pl.DataFrame([pl.Series(name, names, dtype=dtype)])
@@ -207,23 +264,41 @@ class GroupTable:
     # ---- saving ----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write the groups that changed into the store."""
-        changed = np.flatnonzero(self._changed[: len(self._names)])
-        if self._store is None or not len(changed):
+        """Write the groups that changed into the store, and remove those that were removed."""
+        rows = self._changes()
+        if self._store is None or rows is None:
             return
-        rows = self._rows(changed)
+        older = list(reversed(self._store.scan(self._name)))
         count, merged = rows.height, [rows]
-        for address in reversed(self._store.scan(self._name)):
-            before = self._store.get(address)
+        while older:
+            before = self._store.get(older[0])
             if before.height > 2 * count:
                 break
-            self._store.remove(address)
+            self._store.remove(older.pop(0))
             merged.append(before)
             count += before.height
         if len(merged) > 1:
             rows = pl.concat(reversed(merged)).unique(list(self._keys), keep="last")
-        self._store.put(self._name, 0, rows)
-        self._changed[changed] = False
+        if not older:
+            rows = rows.filter(pl.col(self._first) != REMOVED)
+        if rows.height:
+            self._store.put(self._name, 0, rows)
+        changed = self._changed[: len(self._names)]
+        self._stored[: len(self._names)][changed] = True
+        changed[:] = False
+        self._removed = {}
+
+    def _changes(self) -> Chunk | None:
+        """Return the rows of the groups that changed or were removed; None if there are none."""
+        parts = []
+        gone = self._tombstones()
+        if gone is not None:
+            none = (pl.lit(REMOVED, dtype=pl.Int64).alias(name) for name in self._defaults)
+            parts.append(gone.with_columns(none))
+        changed = np.flatnonzero(self._changed[: len(self._names)])
+        if len(changed):
+            parts.append(self._rows(changed))
+        return pl.concat(parts) if parts else None
 
     def _rows(self, places: Numbers) -> Chunk:
         numbers = [pl.Series(name, held[places]) for name, held in self._values.items()]
@@ -238,8 +313,7 @@ class GroupTable:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the groups that changed since they were last written to the store."""
-        changed = np.flatnonzero(self._changed[: len(self._names)])
-        return {"keys": dict(self._keys), "rows": self._rows(changed) if len(changed) else None}
+        return {"keys": dict(self._keys), "rows": self._changes()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
@@ -247,7 +321,11 @@ class GroupTable:
         self._keys = dict(saved["keys"])
         rows = saved["rows"]
         if rows is not None:
+            over = rows[self._first] == REMOVED
+            gone, rows = rows.filter(over), rows.filter(~over)
             places = self._append(_names(rows.select(list(self._keys))), changed=True)
+            self._stored[places] = True  # perhaps
+            self._removed = dict.fromkeys(_names(gone.select(list(self._keys))))
             for name in self._defaults:
                 self._values[name][places] = rows[name].to_numpy()
 

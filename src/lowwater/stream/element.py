@@ -37,6 +37,13 @@ END_OF_TIME = 2**62
 """The mark of an input that has ended."""
 
 
+def kept_end(marks: pl.Expr) -> pl.Expr:
+    """Return marks computed from those in the column ``MARK``; groups that have ended keep
+    ``END_OF_TIME``."""
+    ended = pl.col(MARK) == END_OF_TIME
+    return pl.when(ended).then(pl.col(MARK)).otherwise(marks).alias(MARK)
+
+
 def moved(mark: int, by: int) -> int:
     """Return a mark moved by ``by`` ticks; ``BEGINNING`` and ``END_OF_TIME`` do not move."""
     return mark if mark in (BEGINNING, END_OF_TIME) else mark + by
@@ -93,7 +100,8 @@ class Punctuation:
 class GroupPunctuation:
     """A promise for single groups: no row to come of a group has ``attribute`` below its mark.
 
-    ``marks`` has a row for each group: the key columns, and the column ``MARK``.
+    ``marks`` has a row for each group: the key columns, and the column ``MARK``. A group at
+    ``END_OF_TIME`` has ended: no row of it comes, and nothing of it need be kept.
     """
 
     attribute: str
@@ -101,6 +109,11 @@ class GroupPunctuation:
     before: int = BEGINNING
     """A lower bound on the marks these groups had before, in ticks. A consumer that has acted on
     those marks holds no rows of these groups below it."""
+
+    @property
+    def over(self) -> pl.DataFrame:
+        """The key columns of the groups that have ended."""
+        return self.marks.filter(pl.col(MARK) == END_OF_TIME).drop(MARK)
 
     @property
     def keys(self) -> tuple[str, ...]:

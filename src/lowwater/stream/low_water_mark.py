@@ -75,6 +75,21 @@ class LowWaterMark:
         """Move an input that has ended to the end of time; return true if the minimum moved."""
         return self.advance(source, END_OF_TIME)
 
+    def remove(self, sources: Iterable[Hashable]) -> bool:
+        """Remove inputs, one after the other, which then hold nothing back; return true if the
+        minimum moved.
+
+        If no input is left, the minimum stays at the mark of the one removed last.
+        """
+        last = self._value
+        for source in sources:
+            last = self._marks.pop(source, last)
+        least = min(self._marks.values(), default=last)
+        if least <= self._value:
+            return False
+        self._value = least
+        return True
+
     def marks(self) -> dict[Hashable, int]:
         """Return a copy of all marks, by input."""
         return dict(self._marks)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Key, Updates
 
 PATIENCE = 4
@@ -23,7 +22,27 @@ ROUNDS = 2
 """A gap between updates of a key counts as at most this many rounds of the line."""
 
 
-W = TypeVar("W", bound=KeyCell)
+class Waiting(Protocol):
+    """What a line knows of a key that waits."""
+
+    @property
+    def key(self) -> Key:
+        """The values of the key."""
+
+    @property
+    def first(self) -> int:
+        """Arrival of its first waiting update, in clock nanoseconds."""
+
+    @property
+    def gap(self) -> float | None:
+        """Average nanoseconds between its updates; None before the second."""
+
+    @property
+    def weight(self) -> float:
+        """Weight of its staleness."""
+
+
+W = TypeVar("W", bound=Waiting)
 
 
 class KeyLine(ABC, Generic[W]):

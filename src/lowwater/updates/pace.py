@@ -50,6 +50,11 @@ class Pace:
         """Approximate nanoseconds of work that a row costs; 0 before the first."""
         return self._time / self._rows if self._rows else 0.0
 
+    @property
+    def learned(self) -> bool:
+        """True after the first portion."""
+        return self._rows > 0
+
     def learn(self, rows: int, nanoseconds: int) -> None:
         """Update the cost of a row by a portion of ``rows`` rows that took ``nanoseconds``."""
         self._rows = self._rows * FORGETTING + rows

@@ -64,8 +64,7 @@ class RowQueue:
         self._by, self._pace = by, pace
         self._strict, self._prefer = rows.ports > 1, rows.prefer
         self.memory = OnDemandMemory(pl.Schema(rows.schema))
-        line: KeyLine[KeyCell] = make_line(by, lambda: pace.cost, now)
-        self.keys = KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
+        self.keys = self._make_keys(by, rows, now)
         self._all: deque[WaitingRow] = deque()
         self._left: dict[KeyCell, None] = {}
         """Keys of which a row has left, where keys end."""
@@ -74,6 +73,10 @@ class RowQueue:
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self.load = Load(pace, least=by.complete_within or 0)
+
+    def _make_keys(self, by: Updates, rows: QueuedRows, now: Callable[[], int]) -> KeyQueue[Any]:
+        line: KeyLine[KeyCell] = make_line(by, lambda: self._pace.cost, now)
+        return KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -335,7 +338,8 @@ class RowQueue:
             return None
         if self.complete:
             return self._all[0].arrival
-        return self.keys.line.head().first
+        first: int = self.keys.line.head().first
+        return first
 
     def least(self) -> list[int]:
         """Return the least time of the waiting rows, for each attribute."""
@@ -360,8 +364,7 @@ class RowQueue:
             self._note_newest(cell, came, at)
             if cell.end < END_OF_TIME:
                 self._left[cell] = None
-            cell.account.updates += 1
-            cell.account.delivered += 1
+            cell.account.passed()
             kept.append(at)
         return came.rows if len(kept) == came.rows.height else came.rows[kept]
 

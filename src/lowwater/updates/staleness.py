@@ -115,6 +115,11 @@ class Account:
         if unseen is not None and (not replaced or not self.behind):
             self.behind.append(unseen)
 
+    def passed(self) -> None:
+        """Count an update whose result is shown at once, without waiting."""
+        self.updates += 1
+        self.delivered += 1
+
     def taken(self, now: int, until: int | None = None) -> None:
         """Record that updates up to an arrival, or all of them, left the queue."""
         if until is None:

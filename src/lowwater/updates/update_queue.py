@@ -53,11 +53,14 @@ class UpdateQueue(QueueKernel):
         super().__init__(store, by, host, rows.arrival, rows.ports)
         self._schema, self._domains = rows.schema, rows.domains
         self._time = next(iter(rows.domains))
-        self._queue = RowQueue(by, rows, self._pace, host.now)
+        self._queue = self._make_queue(by, rows)
         self._marks = {name: LowWaterMark(range(rows.ports)) for name in self._domains}
         self._emitted = dict.fromkeys(self._domains, BEGINNING)
         self._reached = BEGINNING
         """The last mark by which keys were forgotten; the end of the inputs is none."""
+
+    def _make_queue(self, by: Updates, rows: QueuedRows) -> RowQueue:
+        return RowQueue(by, rows, self._pace, self.host.now)
 
     # ---- rows and promises -----------------------------------------------------------------
 

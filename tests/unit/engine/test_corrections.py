@@ -67,6 +67,7 @@ def test_answers_in_order_stay_in_order() -> None:
         (lambda s: s.distinct("ts", "k"), "it keeps distinct rows"),
         (lambda s: s.session("2 seconds").agg(n="count(*)"), "it has sessions"),
         (lambda s: s.window(rows=2).agg(n="count(*)"), "its windows count rows"),
+        (lambda s: s.window(rows=2, by="k").agg(n="count(*)"), "its window slides by rows"),
         (lambda s: s.window(2, "on change").agg(n="count(*)"), "its window slides on change"),
         (
             lambda s: s.window("5 seconds").agg(n="count(*)").where("n > 1"),

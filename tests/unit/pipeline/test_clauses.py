@@ -53,6 +53,35 @@ def test_the_producers_own_marks_may_be_named_before_or_after_the_time():
         assert (made.time, made.promise) == ("ts", "ts punctuated by column mark")
 
 
+def test_marks_of_several_times_may_be_promised_jointly():
+    schema = "(ts INT, ts2 INT, m INT, m2 INT)"
+    made = spec("PROGRESS PUNCTUATED BY m, m2 JOINTLY ON ts, ts2", schema)
+    assert (made.time, made.joint) == ("ts", ("ts", "ts2"))
+    made = spec("PROGRESS ON ts, ts2 PUNCTUATED BY m, m2", schema)
+    assert made.promise == "ts punctuated by column m, ts2 punctuated by column m2"
+    for wrong, message in (
+        ("PUNCTUATED BY m JOINTLY ON ts", "JOINTLY is for the promises of two columns or more"),
+        ("PUNCTUATED BY m, m2 ON ts", "PUNCTUATED BY names one column, or as many as"),
+        ("PUNCTUATED BY m ON ts, ts2", "ON names one column, or as many as"),
+        ("WITHIN 5 SECONDS ON ts, ts2", "ON names one column, or as many as"),
+    ):
+        with pytest.raises(lw.QueryError, match=message):
+            spec(f"PROGRESS {wrong}", schema)
+
+
+def test_rows_that_are_only_a_promise_and_ends_are_named_by_columns():
+    schema = "(ts TIMESTAMP, mark TIMESTAMP, only BOOLEAN, gone BOOLEAN, k STRING)"
+    made = spec("PROGRESS PUNCTUATED BY mark ALONE BY only PER GROUP k ENDED BY Gone", schema)
+    assert made.promise == "ts punctuated by column mark per k, ended by column gone"
+    assert (made.contracts["ts"].alone_column, made.ended) == ("only", "gone")
+    with pytest.raises(lw.QueryError, match=r"ALONE BY names the rows .* add PUNCTUATED BY"):
+        spec("PROGRESS ORDERED BY ts ALONE BY only", schema)
+    with pytest.raises(lw.LowwaterError, match=r"ended= says .* needs channel= or groups="):
+        spec("PROGRESS ORDERED BY ts ENDED BY gone", schema)
+    with pytest.raises(lw.QueryError, match="ENDED BY names one column"):
+        spec("PROGRESS ORDERED BY ts PER GROUP k ENDED BY gone, only", schema)
+
+
 @pytest.mark.parametrize(
     ("clauses", "idle"),
     [

@@ -328,3 +328,19 @@ def test_lag_is_behind_the_newest_stream_if_streams_do_not_go_by_the_clock():
             each.metrics.name: each.lag_seconds for each in running.progress().queries[0].streams
         }
     assert lags == {"A": 60.0, "B": 0.0}
+
+
+def test_queries_over_one_update_stream_share_its_queue():
+    text = """
+        CREATE STREAM S FROM 'generate:rate=5,seconds=8,start=2024-01-01' PROGRESS ORDERED BY ts
+        UPDATE KEY key;
+        SELECT ts, key FROM S;
+        SELECT ts, key FROM S WHERE value >= 0;
+        SELECT key, count(*) AS n FROM S [RANGE 2 seconds, WA ts] GROUP BY key
+    """
+    pipeline = load_text(text)
+    assert [each.names for each in pipeline.shared] == [("1", "2")]
+    kept = answers(text)
+    assert kept.rows(1) == kept.rows(2)
+    assert len(kept.rows(1)) > 10
+    assert load_text(text, "spark").shared == ()

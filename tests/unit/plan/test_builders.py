@@ -295,7 +295,8 @@ def test_a_slide_of_rows_must_be_above_zero_and_goes_with_rows() -> None:
     with pytest.raises(lw.OptionError, match="a whole number above zero, not 0"):
         stream().window(rows=10, slide_rows=0)
     with pytest.raises(lw.OptionError, match="slide_rows= goes with rows="):
-        stream().window("1 s", slide_rows=3)
+        stream().window(slide_rows=3)
+    assert stream().window("1 s", slide_rows=3).agg(n="count(*)").columns[-1] == "n"
 
 
 def test_an_unknown_charge_is_refused_with_the_known_ones() -> None:

@@ -32,6 +32,22 @@ def test_an_ungrouped_window_has_one_partition() -> None:
     assert "partitioned by: none (one partition)" in left().window("1 s").agg(n="sum(v)").explain()
 
 
+def test_a_source_shows_how_its_timestamps_are_made() -> None:
+    frame = pl.DataFrame(schema={"ts": pl.Int64})
+    for idle, line in (
+        (lw.on_demand(), "when idle: timestamps on demand, skew 0 s"),
+        (
+            lw.on_demand("1 s", behind_clock="30 s"),
+            "when idle: timestamps on demand, skew 1 s, rows at most 30 s behind the clock",
+        ),
+        (
+            lw.heartbeat("2 s", behind_clock="1 minute"),
+            "when idle: a heartbeat every 2 s, skew 0 s, rows at most 1 minute behind the clock",
+        ),
+    ):
+        assert line in lw.stream(frame, name="s", time="ts", idle=idle).distinct().explain()
+
+
 def test_a_union_shows_its_rule_and_the_contract_of_every_source() -> None:
     text = left().union(right()).order_by().explain()
     assert "union#2  2 inputs, time ts" in text

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+
+import polars as pl
 
 from lowwater.engines.answers import Answers, pending_of
 from lowwater.engines.clock import Clock, VirtualClock, stopwatch
@@ -24,7 +26,7 @@ from lowwater.engines.embedded.timestamps import Timestamps
 from lowwater.engines.feedback import Feedback
 from lowwater.engines.memory import QueryMemory
 from lowwater.errors import StreamWarning
-from lowwater.metrics import RunMetrics
+from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.plan.physical.answers import answer_shape
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.first_rows import FirstRows
@@ -34,7 +36,7 @@ from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
 from lowwater.stream.floor import Floor, raised
-from lowwater.updates.answers import AnswerTable
+from lowwater.updates.answers import AnswerShape, AnswerTable
 from lowwater.updates.options import Key
 from lowwater.updates.queue_kernel import QueueKernel
 
@@ -52,6 +54,23 @@ class ReadPace:
     lets time run until some source has a full chunk."""
 
 
+@dataclass(frozen=True)
+class Target:
+    """The destination of the results of an operator, and that of late rows."""
+
+    index: int
+    schema: Mapping[str, pl.DataType]
+    shape: AnswerShape | None
+    """The keys of its answers; None if it has no update key."""
+    sink: Sink
+    late_sink: Sink | None = None
+    """None if late rows are kept."""
+
+    def answers(self) -> AnswerTable | None:
+        """Return a table for its newest answers."""
+        return None if self.shape is None else AnswerTable(self.shape)
+
+
 class EmbeddedEngine:
     """Runs a physical plan to its end, or until stopped."""
 
@@ -65,16 +84,32 @@ class EmbeddedEngine:
         keep_last: int = 0,
         memory: QueryMemory | None = None,
     ):
+        targets = [Target(plan.result.index, plan.schema, answer_shape(plan), sink, late_sink)]
+        self._set_up(plan, targets, clock, pace, keep_last, memory)
+
+    def _set_up(
+        self,
+        plan: PhysicalPlan,
+        targets: Sequence[Target],
+        clock: Clock,
+        pace: ReadPace,
+        keep_last: int,
+        memory: QueryMemory | None = None,
+    ) -> None:
         self._clock, self._pace, self._memory = clock, pace, memory
-        self.sink_call = SinkCall()
-        self._shape = answer_shape(plan)
-        answers = None if self._shape is None else AnswerTable(self._shape)
-        self.results = Results(plan, sink, clock, self.sink_call, keep_last, answers)
-        self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
+        self.sink_call = call = SinkCall()
+        self._shapes = [each.shape for each in targets]
+        self.results = [
+            Results(plan, each.schema, each.sink, clock, call, keep_last, each.answers())
+            for each in targets
+        ]
+        """The results of each query; there is one unless several share a queue."""
+        self.side_outputs = [LateOutput(each.late_sink, call, keep_last) for each in targets]
+        """The side output of each query."""
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
         self.vertices: dict[int, Vertex] = {}
-        self._build(plan)
+        self._build(plan, targets)
         self._sampler = Sampler(self._metrics)
         self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
@@ -86,11 +121,11 @@ class EmbeddedEngine:
         self._begun = clock.now()
         self._ended_at: int | None = None
 
-    def _build(self, plan: PhysicalPlan) -> None:
+    def _build(self, plan: PhysicalPlan, targets: Sequence[Target]) -> None:
         for operator in plan.operators:
             if isinstance(operator, SourceOperator):
                 demands = plan.demands[operator.index]
-                self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
+                self.feeds[operator.index] = Feed(operator, demands, self._keep_late_rows)
             else:
                 kernel = plan.kernel(operator.index)
                 floor = plan.floors[operator.index]
@@ -102,13 +137,14 @@ class EmbeddedEngine:
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        self._last = last = plan.result.index
-        (self.vertices.get(last) or self.feeds[last]).deliver = self.results.deliver
+        self._targets = [each.index for each in targets]
+        self._deliver(self._targets)
         self._feedback = Feedback(
             {index: vertex.part.inputs for index, vertex in self.vertices.items()},
             lambda index: self.vertices[index].floors(),
-            dict(enumerate(plan.floors)),
-            [last],
+            # A result of one query may be an input of another.
+            dict(enumerate(plan.floors)) if len(targets) == 1 else {},
+            self._targets,
             self._state_floor,
         )
         for vertex in self.vertices.values():
@@ -122,6 +158,15 @@ class EmbeddedEngine:
         else:
             self.feeds[index].intake.floor = floor
 
+    def _deliver(self, results: Sequence[int]) -> None:
+        """Let the rows of operators leave as the results of the queries."""
+        for index, own in zip(results, self.results, strict=True):
+            (self.vertices.get(index) or self.feeds[index]).deliver = own.deliver
+
+    def _keep_late_rows(self, stream: str, rows: Chunk) -> None:
+        for each in self.side_outputs:
+            each.take(stream, rows)
+
     def feed(self, stream: str) -> Feed:
         """Return the source of a stream, by name."""
         return next(each for each in self.feeds.values() if each.spec.name == stream)
@@ -130,7 +175,7 @@ class EmbeddedEngine:
         """Count rows of a stream that an operator found to be late; keep them if there are any."""
         self.feed(stream).intake.account.add_lines(lines)
         if rows is not None:
-            self.side_output.take(stream, rows)
+            self._keep_late_rows(stream, rows)
 
     # ---- running ---------------------------------------------------------------------------
 
@@ -146,7 +191,8 @@ class EmbeddedEngine:
         self._sampler.begin()
         try:
             self._loop(feeds)
-            self.results.complete()
+            for each in self.results:
+                each.complete()
         finally:
             self._ended_at = self._clock.now()
             for feed in feeds:
@@ -156,9 +202,11 @@ class EmbeddedEngine:
             if self._memory is not None:
                 self._memory.close()
             self._sampler.end()
-            with ExitStack() as closing:  # closes both sinks, even if closing one of them fails
-                closing.callback(self.side_output.close)
-                closing.callback(self.results.close)
+            with ExitStack() as closing:  # closes all sinks, even if closing one of them fails
+                for late in self.side_outputs:
+                    closing.callback(late.close)
+                for results in self.results:
+                    closing.callback(results.close)
 
     def _loop(self, feeds: list[Feed]) -> None:
         while not self._stopped:
@@ -193,7 +241,9 @@ class EmbeddedEngine:
         if first is None:
             return
         if self._clock.real:
-            self.results.shift = shift = self._clock.now() - first
+            shift = self._clock.now() - first
+            for results in self.results:
+                results.shift = shift
             for feed in feeds:
                 feed.begin(self._clock.now(), first)
             for queue in self._schedule.queues:
@@ -210,13 +260,14 @@ class EmbeddedEngine:
             feed.reader.release()
         self._clock.wake()
 
-    def forget(self, floor: Floor) -> None:
-        """Raise the floor of the answers between two steps; any thread may call this."""
-        self._sampler.do(lambda: self._forget(floor), self._clock.wake)
+    def forget(self, floor: Floor, query: int = 0) -> None:
+        """Raise the floor of the answers of a query between two steps; any thread may call this."""
+        self._sampler.do(lambda: self._forget(floor, query), self._clock.wake)
 
-    def _forget(self, floor: Floor) -> None:
-        self.results.floor = raised(self.results.floor, floor)
-        self._feedback.forget(self._last, floor)
+    def _forget(self, floor: Floor, query: int) -> None:
+        results = self.results[query]
+        results.floor = raised(results.floor, floor)
+        self._feedback.forget(self._targets[query], floor)
 
     def _read(self, feeds: list[Feed]) -> bool:
         """Read from the source whose rows have waited longest; return whether there was one."""
@@ -229,7 +280,7 @@ class EmbeddedEngine:
         if not ready:
             return False
         feed = feeds[min(ready)[2]]
-        self.results.read_at = now
+        self._note_reading(now)
         begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
@@ -242,6 +293,10 @@ class EmbeddedEngine:
             self._schedule.run_from(each.outputs)
         return True
 
+    def _note_reading(self, now: int) -> None:
+        for each in self.results:
+            each.read_at = now
+
     def _fire_timers(self, feeds: list[Feed]) -> bool:
         """Fire the timers that are due; return whether there was one."""
         now = self._clock.now()
@@ -249,7 +304,7 @@ class EmbeddedEngine:
         for feed in feeds:
             timer = feed.next_timer()
             if timer is not None and timer <= now:
-                self.results.read_at = now
+                self._note_reading(now)
                 begun = stopwatch()
                 feed.fire(now)
                 self._clock.worked(stopwatch() - begun)
@@ -265,7 +320,7 @@ class EmbeddedEngine:
         arcs: Iterable[Arc] | None = self._timestamps.make(now)
         if arcs is None:
             return False
-        self.results.read_at = now
+        self._note_reading(now)
         self._clock.worked(stopwatch() - begun)
         self._schedule.run_from(arcs)
         return True
@@ -275,7 +330,7 @@ class EmbeddedEngine:
         queue = self._schedule.next_queue()
         if queue is None:
             return False
-        self.results.read_at = self._clock.now()
+        self._note_reading(self._clock.now())
         self._schedule.work_on(queue)
         return True
 
@@ -296,9 +351,9 @@ class EmbeddedEngine:
 
     # ---- metrics ---------------------------------------------------------------------------
 
-    def metrics(self) -> RunMetrics:
-        """Return the metrics so far; any thread may call this."""
-        found = self._sampler.read(self._clock.wake)
+    def metrics(self, query: int = 0) -> RunMetrics:
+        """Return the metrics of a query so far; any thread may call this."""
+        found = self._sampler.read(self._clock.wake)[query]
         waiting = {feed.spec.name: feed.waiting() for feed in self.feeds.values()}
         streams = (
             replace(each, waiting_rows=held[0], waiting_bytes=held[1])
@@ -308,23 +363,27 @@ class EmbeddedEngine:
         )
         return replace(found, streams=tuple(streams))  # rows gather even while a sink blocks
 
-    def answers(self, key: Key | None) -> Answers:
-        """Return the newest answers of all update keys, or at least of one; any thread may call
-        this."""
-        return self._sampler.ask(self._clock.wake, lambda: self._answers(key))
+    def answers(self, key: Key | None, query: int = 0) -> Answers:
+        """Return the newest answers of a query, of all update keys or at least of one; any thread
+        may call this."""
+        return self._sampler.ask(self._clock.wake, lambda: self._answers(key, query))
 
-    def _answers(self, key: Key | None) -> Answers:
-        shape, table = self._shape, self.results.answers
+    def _answers(self, key: Key | None, query: int) -> Answers:
+        shape, table = self._shapes[query], self.results[query].answers
         assert shape is not None
         assert table is not None
         now = self._clock.now() if self._ended_at is None else self._ended_at
         waiting = []
         for each in shape.queues:
-            kernel = self.vertices[each.operator].kernel
-            assert isinstance(kernel, QueueKernel)
-            pending = kernel.pending(each.key_of(key), delivered=self.results.writing)
-            waiting.append((pending, each.order))
+            waiting.append((self._pending(each.operator, each.key_of(key), query), each.order))
         return Answers(table.copy(), pending_of(waiting, shape), now)
+
+    def _pending(self, queue: int, key: Key | None, query: int) -> dict[Key, int]:
+        """Return the keys that wait in a queue, or one, with their oldest updates; ``queue`` is its
+        place in the plan of the query."""
+        kernel = self.vertices[queue].kernel
+        assert isinstance(kernel, QueueKernel)
+        return kernel.pending(key, delivered=self.results[query].writing)
 
     @property
     def waiting_rows(self) -> int:
@@ -332,23 +391,35 @@ class EmbeddedEngine:
         held = (feed.waiting() for feed in self.feeds.values())
         return sum(each[0] for each in held if each is not None)
 
-    def _metrics(self) -> RunMetrics:
+    def _metrics(self) -> list[RunMetrics]:
+        """Return the metrics of each query."""
+        return [self._metrics_of(query) for query in range(len(self.results))]
+
+    def _operators(self, query: int, elapsed: int) -> Iterable[OperatorMetrics]:
+        """Return the metrics of the operators that work for a query."""
+        return (vertex.metrics(elapsed) for vertex in self.vertices.values())
+
+    def _read_by(self, query: int) -> Iterable[Feed]:
+        """Return the sources that a query reads."""
+        return self.feeds.values()
+
+    def _metrics_of(self, query: int) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
-        totals = self._totals
-        rows_out, rows_waiting = self.results.counts()
+        totals, results = self._totals, self.results[query]
+        rows_out, rows_waiting = results.counts()
         return RunMetrics(
             rows_out=rows_out,
             elapsed_seconds=elapsed / SECOND,
-            operators=tuple(vertex.metrics(elapsed) for vertex in self.vertices.values()),
-            streams=tuple(feed.metrics(now) for feed in self.feeds.values()),
+            operators=tuple(self._operators(query, elapsed)),
+            streams=tuple(feed.metrics(now) for feed in self._read_by(query)),
             state_rows=totals.rows.now,
             state_rows_peak=totals.rows.peak,
             state_bytes=totals.bytes.now,
             state_bytes_peak=totals.bytes.peak,
             memory_peak=totals.memory.peak,
             queue_peak=totals.queued.peak,
-            latency=copy.deepcopy(self.results.latency),
+            latency=copy.deepcopy(results.latency),
             rows_waiting=rows_waiting,
-            rows_unneeded=self.results.unneeded,
+            rows_unneeded=results.unneeded,
         )

@@ -86,13 +86,16 @@ class Feed:
         if chunk is not None and chunk.height:
             due = self.due()
             until = now if due is None or due == AT_ONCE else min(due, now)
-            taken = self.intake.take(chunk, now, self.reader.arrivals(), until)
-            self.rows += taken.came
-            if taken.refused is not None:
-                self._refuse(self.spec.name, taken.refused)
-            if taken.rows.height:
-                self._push([taken.rows])
-            self._push(taken.promises)
+            arrivals = self.reader.arrivals()
+            for part in self.intake.parts(chunk):
+                arrived = None if arrivals is None else arrivals[part]
+                taken = self.intake.take(chunk[part], now, arrived, until)
+                self.rows += taken.came
+                if taken.refused is not None:
+                    self._refuse(self.spec.name, taken.refused)
+                if taken.rows.height:
+                    self._push([taken.rows])
+                self._push(taken.promises)
         for promise in self.reader.take_promises():
             self._push(self.intake.take_promise(resolve(self.spec, promise)))
         if self.reader.ended:

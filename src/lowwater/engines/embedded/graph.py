@@ -15,6 +15,7 @@ import polars as pl
 
 from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
+from lowwater.engines.embedded.split import Split
 from lowwater.engines.members import Member, Part
 from lowwater.engines.memory import MemoryAccount
 from lowwater.errors import StreamWarning
@@ -26,6 +27,7 @@ from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 from lowwater.stream.floor import Floor
+from lowwater.updates.shared.shared_queue import SharedUpdateQueue
 
 
 class Totals:
@@ -147,6 +149,10 @@ class Vertex(Member):
         self.busy = 0
         self.idle = 0
         self.watch: StepWatch | None = None
+        self.split: Split | None = None
+        """The queries that rows are for at the moment, where several share a queue."""
+        self.queries: frozenset[int] = frozenset()
+        """The queries that it works for, by number, where several share a queue."""
 
     @property
     def has_input(self) -> bool:
@@ -169,10 +175,17 @@ class Vertex(Member):
         took = stopwatch() - begun
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
+        if self.split is not None and self.kernel.queues and arc is None:
+            queue = self.kernel
+            own = queue.queries if isinstance(queue, SharedUpdateQueue) else self.queries
+            self.split.begin(own)
+            leaving = self.split.charge(leaving)
         if self.watch is not None:
             self.watch.worked(results, leaving)
         compared = self.kernel.comparisons - compared
         counted = self._clock.worked(took, compared, leaving)
+        if self.split is not None:
+            self.split.spend(self.queries, counted)
         if self.watch is not None:
             self.watch.charged(counted, compared)
         self.call(self.kernel.record_time, counted)
@@ -205,8 +218,10 @@ class Vertex(Member):
             if isinstance(element, pl.DataFrame) and not element.height:
                 continue
             self.counts.count_out(element)
+            rows = isinstance(element, pl.DataFrame)
             for arc in self.outputs:
-                arc.push(element)
+                if self.split is None or not rows or self.split.passes(arc.target.queries):
+                    arc.push(element)
             if self.deliver is not None:
                 self.deliver(element)
 

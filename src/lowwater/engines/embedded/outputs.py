@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -38,6 +39,7 @@ class Results:
     def __init__(
         self,
         plan: PhysicalPlan,
+        schema: Mapping[str, pl.DataType],
         sink: Sink,
         clock: Clock,
         call: SinkCall,
@@ -47,8 +49,8 @@ class Results:
         self._sink, self._clock, self._call = sink, clock, call
         self.answers = answers
         """The newest answer of each key; None if the query has no update key."""
-        self._columns = list(plan.schema)
-        self._arrival = _arrival_column(plan)
+        self._columns = list(schema)
+        self._arrival = _arrival_column(plan, schema)
         self._delivered = 0
         self.floor: Floor = {}
         """The floor of the rows that are handed over."""
@@ -104,14 +106,14 @@ class Results:
             self._sink.close()
 
 
-def _arrival_column(plan: PhysicalPlan) -> str | None:
+def _arrival_column(plan: PhysicalPlan, schema: Mapping[str, pl.DataType]) -> str | None:
     """Return the column of the result that holds the arrival times of rows; None if there is
     none."""
     names = {each.source.arrival for each in plan.sources}
     if len(names) != 1:
         return None
     name = names.pop()
-    return name if name in plan.schema else None
+    return name if name in schema else None
 
 
 class LateOutput:

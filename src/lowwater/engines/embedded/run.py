@@ -59,14 +59,14 @@ class EmbeddedRun(Run):
 
     def last_rows(self) -> pl.DataFrame:
         """Return the last answers, the newest last, at most ``keep_last`` of them."""
-        return self._engine.results.last.table()
+        return self._engine.results[0].last.table()
 
     def last_late_rows(self, stream: str) -> pl.DataFrame:
         """Return the last late rows of a stream, at most ``keep_last`` of them."""
-        return self._engine.side_output.last(stream)
+        return self._engine.side_outputs[0].last(stream)
 
     def _late_rows(self, stream: str) -> pa.Table:
-        return self._engine.side_output.rows(self._engine.feed(stream).intake).to_arrow()
+        return self._engine.side_outputs[0].rows(self._engine.feed(stream).intake).to_arrow()
 
     def _answers(self, key: Key | None) -> Answers:
         return self._engine.answers(key)
@@ -78,16 +78,9 @@ class EmbeddedRun(Run):
 
 def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
     """Set a plan up in this process."""
-    for option in ("checkpoint", "trigger", "buckets", "session"):
-        if getattr(options, option) is not None:
-            raise OptionError(f'{option}= is for engine="spark"; the embedded engine has none')
-    timer = _clock(plan, options.clock, options.charge)
-    tick = options.tick
-    exact = tick is None and isinstance(timer, WallClock)
-    pace = ReadPace(
-        options.chunk_rows or CHUNK_ROWS,
-        0 if exact else None if tick is None else nanoseconds(tick, "tick"),
-    )
+    refuse_spark_options(options)
+    timer = choose_clock(plan, options.clock, options.charge)
+    pace = read_pace(options, timer)
     memory = None
     if options.memory is not None:
         memory = query_memory(plan, options.memory, options.ledger, options.rates, options.label)
@@ -104,7 +97,25 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
     return EmbeddedRun(plan, engine, target)
 
 
-def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
+def refuse_spark_options(options: RunOptions) -> None:
+    """Refuse options that only the Spark engine has."""
+    for option in ("checkpoint", "trigger", "buckets", "session"):
+        if getattr(options, option) is not None:
+            raise OptionError(f'{option}= is for engine="spark"; the embedded engine has none')
+
+
+def read_pace(options: RunOptions, clock: Clock) -> ReadPace:
+    """Return the pace of reading sources on a clock."""
+    tick = options.tick
+    exact = tick is None and isinstance(clock, WallClock)
+    return ReadPace(
+        options.chunk_rows or CHUNK_ROWS,
+        0 if exact else None if tick is None else nanoseconds(tick, "tick"),
+    )
+
+
+def choose_clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
+    """Return the clock of a run."""
     live = any(each.source.live for each in plan.sources)
     if clock is None:
         clock = "wall" if live else "virtual"

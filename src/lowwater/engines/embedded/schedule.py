@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.graph import Arc, Vertex
+from lowwater.updates.shared.shared_queue import SharedUpdateQueue
 
 READ_AT_ONCE = 20_000_000
 """Nanoseconds for which sources that always have rows are read before queues are worked on."""
@@ -82,4 +83,8 @@ class Schedule:
         self.run_from(queue.outputs)
         now = self._clock.now()
         took = stopwatch() - started if self._clock.real else now - begun
+        if queue.split is not None:
+            spent = queue.split.end()
+            if isinstance(queue.kernel, SharedUpdateQueue):
+                queue.call(queue.kernel.record_costs, spent, took)
         queue.call(queue.kernel.end_portion, took, now)

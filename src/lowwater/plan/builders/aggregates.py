@@ -10,6 +10,7 @@ import polars as pl
 from lowwater.errors import OptionError, QueryError, Term
 from lowwater.operators.aggregates import BUILT_IN, Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush, Immediate, Slow
+from lowwater.operators.last_rows import LastRows
 from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unsupported
 from lowwater.operators.window_aggregate import END, IMMEDIATE
@@ -28,7 +29,7 @@ from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.options import Updates
+from lowwater.updates.options import EXPIRE, Updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ AT_ONCE = Closing()
 """The defaults: all answers leave at once, the form is chosen from the data, there is no table."""
 
 GROUPS = Term("group_by(...)", "GROUP BY")
+BY = Term("by=", "PARTITION BY")
+SLIDE_ROWS = Term("slide_rows=1", "SLIDE 1 ROW")
 _CLAUSE = "after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts]"
 A_WINDOW = Term("window(...) before it", f"a window {_CLAUSE}")
 ONE = Term("window(...) before it", f"one {_CLAUSE}")
@@ -119,7 +122,7 @@ class Window:
     """A checked window: the attribute whose values it cuts, and its arithmetic."""
 
     attribute: str
-    spec: WindowSpec | Session | OnChange
+    spec: WindowSpec | Session | OnChange | LastRows
     closing: Closing = AT_ONCE
 
 
@@ -131,21 +134,29 @@ def window(
     slide_rows: int | None,
     on: str | None,
     closing: Closing = AT_ONCE,
+    by: Sequence[str] | None = None,
+    expire: Duration | None = None,
 ) -> Window:
     """Return a checked window; a length of time (``range_``) or a number of rows must be given."""
+    if by is not None or (range_ is not None and slide_rows is not None):
+        return _last_rows(node, range_, slide, rows, slide_rows, on, closing, by or (), expire)
+    if expire is not None:
+        raise OptionError(EXPIRE, " forgets keys; name them by ", BY)
     if rows is not None:
         if range_ is not None or slide is not None or on is not None:
             raise OptionError("a window has a length of time or a number of rows=, not both")
         if not node.numbered:
             raise QueryError(
                 "a window of rows counts the rows of one source, as they came in; it cannot be put"
-                " over a union, a join or an aggregate, whose rows have no such order"
+                " over a union, a join or an aggregate, whose rows have no such order. The rows of"
+                " a key can be counted there, in order of time: add ",
+                BY,
             )
         step = rows if slide_rows is None else slide_rows
         closing.flush.bound(ROWS, 1)  # refuses a length of time
         return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)), closing)
     if slide_rows is not None:
-        raise OptionError("slide_rows= goes with rows=")
+        raise OptionError("slide_rows= goes with rows=, or with a length of time")
     if range_ is None:
         raise OptionError("a window needs a length, window('1 minute'), or rows=100")
     attribute = on or main_time(node, "a window", "on={}, in a query's text WA")
@@ -169,10 +180,54 @@ def window(
     return Window(attribute, WindowSpec(length, step), closing)
 
 
-def _ticks(given: Duration, domain: TimeDomain, what: str) -> int:
+def _last_rows(
+    node: Node,
+    range_: Duration | None,
+    slide: Duration | None,
+    rows: int | None,
+    slide_rows: int | None,
+    on: str | None,
+    closing: Closing,
+    by: Sequence[str],
+    expire: Duration | None,
+) -> Window:
+    """Return a checked window that slides by rows, which are counted in order of time."""
+    if (rows is None) == (range_ is None):
+        raise OptionError("a window has a length of time or a number of rows=, one of the two")
+    if slide is not None or (range_ is not None and slide_rows is None):
+        raise OptionError(
+            BY,
+            " names the keys whose rows are counted, so the window slides by rows: ",
+            SLIDE_ROWS,
+            ". Windows of time have ",
+            GROUPS,
+        )
+    if closing != AT_ONCE:
+        raise OptionError(
+            "flush=, keep= and table= are about windows of time that close; one that slides by"
+            " rows never does"
+        )
+    attribute = on or main_time(node, "a window", "on={}, in a query's text WA")
+    domain = node.progressing(attribute, "a window")
+    keys = tuple(dict.fromkeys(by))
+    for name in keys:
+        node.need(name, "key column")
+    if expire is not None and not keys:
+        raise OptionError(EXPIRE, " forgets keys; name them by ", BY)
+    length = 0 if range_ is None else _ticks(range_, domain, "a window")
+    forget = None if expire is None else _ticks(expire, domain, EXPIRE)
+    if forget is not None and forget < length:
+        raise OptionError(EXPIRE, " is at least the length of the window, whose rows are needed")
+    number = None if rows is None else _whole(rows)
+    assert rows is not None or slide_rows is not None
+    step = _whole(slide_rows if slide_rows is not None else rows)
+    return Window(attribute, LastRows(step, number, length, keys, forget))
+
+
+def _ticks(given: Duration, domain: TimeDomain, what: str | Term) -> int:
     """Return a length above zero in ticks."""
     if nanoseconds(given, what) <= 0:
-        raise OptionError(f"{what} must be longer than zero, not {given!r}")
+        raise OptionError(what, f" must be longer than zero, not {given!r}")
     return domain.ticks(given, what)
 
 
@@ -207,6 +262,9 @@ def window_aggregated(
         node = update_builders.without_queue(node)
         update_builders.check_deletion(by, "window")
     time = clause.attribute
+    if isinstance(clause.spec, LastRows):
+        _check_keys(clause.spec, groups)
+        groups = clause.spec.keys
     found = _measures(node, groups, aggregates, time, isinstance(clause.spec, OnChange))
     domain = ROWS if time == SEQUENCE else node.progress[time].domain
     taken = {START, END} & {*groups, *aggregates}
@@ -229,6 +287,19 @@ def window_aggregated(
             found.built,
             found.texts,
             clause.spec.flush,
+            origin=origin,
+        )
+    if isinstance(clause.spec, LastRows):
+        return nodes.LastRowsNode(
+            (node,),
+            schema,
+            progress,
+            END,
+            time,
+            clause.spec,
+            found.built,
+            _reads(node, found.built),
+            found.texts,
             origin=origin,
         )
     if isinstance(clause.spec, OnChange):
@@ -266,12 +337,40 @@ def window_aggregated(
     )
 
 
+def _check_keys(window: LastRows, groups: Sequence[str]) -> None:
+    """Refuse groups that are not the keys of the window."""
+    if groups and set(groups) != set(window.keys):
+        keys = ", ".join(window.keys) or "none"
+        raise QueryError(
+            f"a window that slides by rows counts the rows of each key ({keys}), and its groups"
+            f" are these keys, not ({', '.join(groups)}). Name the groups by ",
+            BY,
+        )
+
+
+def _reads(node: Node, aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
+    """Return the columns that aggregates read, in the order of the stream; they must be comparable,
+    as rows of one time are counted in their order."""
+    read = {name for each in aggregates for part in each.lift for name in part.meta.root_names()}
+    for each in aggregates:
+        read |= set(each.own.columns) if each.own is not None else set()
+    found = tuple(name for name in node.schema if name in read)
+    for name in found:
+        if node.schema[name].is_nested() or node.schema[name] == pl.Object:
+            raise QueryError(
+                f"a window that slides by rows counts rows of one time in the order of what is"
+                f" aggregated, and values of {name!r} ({node.schema[name]}) have no order"
+            )
+    return found
+
+
 def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str]) -> None:
     """Refuse windows that have no meaning over an update stream."""
     if not isinstance(clause.spec, WindowSpec) or clause.attribute == SEQUENCE:
         raise QueryError(
             "a window of an update stream has a length of time and slides by a length of time;"
-            " sessions, windows of rows and windows that slide on change do not replace each other"
+            " sessions, windows of rows and windows that slide on change or by rows do not replace"
+            " each other"
         )
     if clause.closing != AT_ONCE:
         raise OptionError(
@@ -297,9 +396,13 @@ def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str
             raise QueryError(f"every window has a column {name!r}; give yours another name")
 
 
-def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[str, Progressing]:
+def _edges(
+    domain: TimeDomain, spec: WindowSpec | Session | OnChange | LastRows
+) -> dict[str, Progressing]:
     """Return the progress of window starts and ends, which are a range apart, in sessions at least
-    a gap."""
+    a gap. The first of a number of rows may be of any time."""
+    if isinstance(spec, LastRows) and spec.rows is not None:
+        return {END: Progressing(domain)}
     if isinstance(spec, Session):
         return {START: Progressing(domain), END: Progressing(domain, behind={START: -spec.gap})}
     return {

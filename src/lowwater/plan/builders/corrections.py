@@ -115,6 +115,8 @@ def _check_rows(node: Node, aggregated: bool = False) -> None:
         raise _refuse("it has sessions", "and a late row may make two of them one")
     if isinstance(node, nodes.SlidingNode):
         raise _refuse("its window slides on change", "and a late row may change every answer in it")
+    if isinstance(node, nodes.LastRowsNode):
+        raise _refuse("its window slides by rows", "and a late row would change their numbers")
     if isinstance(node, nodes.StampNode) or (
         isinstance(node, nodes.SourceNode) and node.spec.stamp != "external"
     ):

@@ -96,7 +96,7 @@ def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
         ]
     if isinstance(node, nodes.ProjectNode):
         return [(node.inputs[0], source) for source, _ in node.derived[column].sources]
-    timed = nodes.WindowAggregateNode | nodes.SessionNode | nodes.SlidingNode
+    timed = nodes.WindowAggregateNode | nodes.SessionNode | nodes.SlidingNode | nodes.LastRowsNode
     if isinstance(node, timed):
         return [(node.inputs[0], node.attribute)] if node.attribute != SEQUENCE else []
     return [(each, column) for each in node.inputs if column in each.progress]

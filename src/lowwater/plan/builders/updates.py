@@ -36,6 +36,14 @@ def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> No
                 f"update key column {name!r} has type {dtype}, whose values cannot identify a key;"
                 " cast it to a string or an integer"
             )
+    for source in sources(node):
+        if source.spec.ended is not None:
+            raise QueryError(
+                f"stream {source.spec.name!r}: ended= says that a channel or group has ended; a key"
+                " of an update stream is deleted by ",
+                DELETE_WHEN,
+                f": write the condition {source.spec.ended!r} there, and leave ended= out",
+            )
     _check_weights(node, by)
     if node.time is None:
         reason = undecided(node)

@@ -9,6 +9,7 @@ from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.flush import PIECES, Immediate, Slow
 from lowwater.operators.group_aggregate import GroupAggregate
 from lowwater.operators.identity import Identity
+from lowwater.operators.last_rows import LastRowsAggregate
 from lowwater.operators.low_table import LowTable
 from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sliding_aggregate import SlidingAggregate
@@ -255,6 +256,45 @@ def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, 
     )
 
 
+def compile_last_rows(plan: Compiler, node: nodes.LastRowsNode, inputs: tuple[int, ...]) -> int:
+    """Compile an aggregate over the last rows of each key."""
+    attribute, window, aggregates, reads = node.attribute, node.window, node.aggregates, node.reads
+    domain = node.inputs[0].progress[attribute].domain
+    inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    length = f"{window.rows} rows" if window.rows is not None else domain.spell(window.range)
+    detail = f"range {length}, slide {window.slide} rows in order of {attribute}"
+    detail += _calls(window.keys, node.texts)
+    if window.expire is not None:
+        detail += f"; keys are forgotten after {domain.spell(window.expire)}"
+    return plan.add(
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="last rows",
+            detail=detail,
+            kernel=LastRowsAggregate,
+            build=lambda store, _: LastRowsAggregate(
+                store, attribute, domain, window, aggregates, reads, second(domain)
+            ),
+            describe=lambda _: [{attribute: Demand.any_value()}],
+            traits=Traits(
+                passes=unchanged(window.keys),
+                together=keyed(window.keys),
+                alike=True,
+                reads=frozenset({attribute, *window.keys, *reads}),
+                identities=identities(aggregates),
+            ),
+            remarks=[lambda *_: _KEPT_FOR_EVER if window.keeps_keys else []],
+        )
+    )
+
+
+_KEPT_FOR_EVER = [
+    "warning: what is kept of a key is kept for ever, so the state grows with the number of keys;"
+    " expire= forgets a key some time after its newest row"
+]
+
+
 def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
     """Compile an aggregate per group, where groups end by progress."""
     domain = next(iter(node.progressing_keys.values()))
@@ -292,5 +332,6 @@ COMPILERS: Mapping[type[Node], Compile] = {
     nodes.WindowAggregateNode: compile_window,
     nodes.SessionNode: compile_session,
     nodes.SlidingNode: compile_sliding,
+    nodes.LastRowsNode: compile_last_rows,
     nodes.GroupAggregateNode: compile_groups,
 }

@@ -41,16 +41,24 @@ it has expired."""
 # ---- queues ------------------------------------------------------------------------------------
 
 
+def queued_rows(node: nodes.UpdateNode) -> QueuedRows:
+    """Return the rows that arrive at a queue."""
+    assert node.time is not None
+    names = [node.time, *(name for name in node.progress if name != node.time)]
+    domains = {name: node.progress[name].domain for name in names}
+    expire = update_builders.expire_of(node.by, domains[node.time])
+    return QueuedRows(
+        dict(node.schema), domains, len(node.inputs), node.prefer, node.arrival, expire
+    )
+
+
 def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ...]) -> int:
     """Compile the queue of the rows of one or several inputs."""
     by, schema, ports = node.by, dict(node.schema), len(inputs)
     assert node.time is not None
-    names = [node.time, *(name for name in node.progress if name != node.time)]
-    domains = {name: node.progress[name].domain for name in names}
     time = node.time
-    own = _forgetting(by, domains[time])
-    expire = update_builders.expire_of(by, domains[time])
-    rows = QueuedRows(schema, domains, ports, node.prefer, node.arrival, expire)
+    rows = queued_rows(node)
+    own = _forgetting(by, rows.domains[time])
     return plan.add(
         KernelOperator(
             node=node,
@@ -65,7 +73,7 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
                 together=keyed(by.key, ports),
                 updates=True,
             ),
-            remarks=[lambda *_: _queue_remarks(node)],
+            remarks=[lambda *_: queue_remarks(node)],
         )
     )
 
@@ -252,8 +260,10 @@ COMPILERS: Mapping[type[Node], Compile] = {
 # ---- remarks -----------------------------------------------------------------------------------
 
 
-def _queue_remarks(node: nodes.UpdateNode) -> list[str]:
-    lines = [*_given_up(node.by, "row"), *_of_several(node), _budget(node.by)]
+def queue_remarks(node: nodes.UpdateNode, following: str | None = None) -> list[str]:
+    """Return lines on what a queue of rows does under load; ``following`` is the line on what it
+    serves next, if not that of its schedule."""
+    lines = [*_given_up(node.by, "row", following), *_of_several(node), _budget(node.by)]
     return [*lines, _kept(node.by), *_run_on_every_row(node, "union")]
 
 
@@ -334,7 +344,7 @@ def _of_each(by: Updates | None) -> str:
     return f"of each {' and '.join(by.key)}" if by is not None and by.key else "of all"
 
 
-def _given_up(by: Updates, kind: str) -> list[str]:
+def _given_up(by: Updates, kind: str, next_is: str | None = None) -> list[str]:
     if by.schedule == "append":
         return ["under load: all rows wait for their turn"]
     if by.schedule == "shedding":
@@ -342,10 +352,11 @@ def _given_up(by: Updates, kind: str) -> list[str]:
     following = "next is the one whose waiting, times its weight, is greatest"
     if not by.weights:
         following = f"next is {_NEXT[by.schedule]}"
+    following = next_is or following
     lines = [f"under load: the newest {kind} {_of_each(by)} waits, older ones are given up"]
     if by.complete_within is not None:
         lines[0] += f", but only while a row would have to wait {spell(by.complete_within)}"
-    return [*lines, following] if by.key else lines
+    return [*lines, following] if by.key or next_is else lines
 
 
 def _of_several(node: nodes.UpdateNode) -> list[str]:

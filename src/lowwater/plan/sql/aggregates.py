@@ -19,7 +19,7 @@ from lowwater.plan.nodes import Node
 from lowwater.plan.sql.refusals import REASONS, refuse_unread
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item, has_aggregate, listed, short_name
-from lowwater.plan.sql.windows import Clause, window
+from lowwater.plan.sql.windows import Clause, keys_of, window
 from lowwater.plan.text_places import at, wrong
 
 
@@ -74,7 +74,7 @@ class Grouping:
         """Return the group columns, each with the resolved tree that it stands for."""
         group = tree.args.get("group")
         if group is None:
-            return []
+            return list(keys_of(scope, clause).items()) if clause is not None else []
         refuse_unread(group, self._text)
         if not group.expressions:
             raise wrong("GROUP BY lists nothing", self._text, group, tree)

@@ -12,7 +12,10 @@ from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 E = TypeVar("E", bound=exp.Expr)
-PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
+PARTS = (
+    *("PARTITION BY", "RANGE", "SLIDE", "EXPIRE", "WA"),
+    *("SESSION", "FLUSH", "KEEP", "TABLE"),
+)
 """The words that begin the parts of a window clause."""
 FLUSH_PARTS = ("EVERY", "WITHIN")
 WINDOWS_WORDS = ("LAZY", "EAGER")
@@ -28,7 +31,7 @@ _AFTER_ALL = (
 class WindowClause(exp.Expression):
     """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``; parts that are left out are None."""
 
-    arg_types: ClassVar = {part.lower(): False for part in PARTS}
+    arg_types: ClassVar = {part.lower().replace(" ", "_"): False for part in PARTS}
 
 
 class FlushPolicy(exp.Expression):
@@ -93,6 +96,9 @@ STREAM_CLAUSES = {
     "RATE": "length",
     "DELAY": "length",
     "PUNCTUATED BY": "columns",
+    "ALONE BY": "columns",
+    "JOINTLY": "nothing",
+    "ENDED BY": "columns",
     "PER CHANNEL": "columns",
     "PER GROUP": "columns",
     "IDLE ON DEMAND": "nothing",
@@ -117,6 +123,8 @@ STREAM_CLAUSES = {
 CLAUSE_BEGINS = tuple(dict.fromkeys(words.split()[0] for words in STREAM_CLAUSES))
 
 
+_UNITS = (TokenType.VAR, TokenType.ROW, TokenType.ROWS, TokenType.WINDOW)
+"""Tokens that may be the unit of a number."""
 _JOINING = (
     *(TokenType.COMMA, TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT),
     *(TokenType.FULL, TokenType.CROSS, TokenType.SEMI, TokenType.ANTI),
@@ -172,15 +180,20 @@ class ClauseParser(SqlParser):
                 near = hint_at(token.text.upper(), words) if token else ""
                 self._raise_hinted(f"a {kind} has the parts {known}.{near}", near)
                 break
-            name = self._prev.text.lower()
+            name = "_".join(self._prev.text.lower().split())
             if name in parts:
-                self.raise_error(f"{name.upper()} is given twice", token)
+                self.raise_error(f"{self._prev.text.upper()} is given twice", token)
             parts[name] = part(name)
-            if not self._match(TokenType.COMMA):
+            if not self._match(TokenType.COMMA) and not self._at_word(words):
                 break
         if not self._match(TokenType.R_BRACKET):
             self.raise_error(f"the {kind} is not closed: a comma or ] is missing")
         return parts
+
+    def _at_word(self, words: Collection[str], ahead: int = 0) -> bool:
+        """Return True if one of the words comes next, or behind so many tokens."""
+        at = self._index + ahead
+        return at < len(self._tokens) and self._tokens[at].text.upper() in words
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self._at_join_clause():  # the clause belongs to the joins, not to the source before it
@@ -211,11 +224,27 @@ class ClauseParser(SqlParser):
     def _parse_window_part(self, name: str) -> exp.Expr | None:
         if name == "wa":
             return self._parse_column()
+        if name == "partition_by":
+            return self._parse_keys()
         if name == "flush":
             return self._parse_flush()
         if name == "slide" and self._match(TokenType.ON):
             return self._parse_on_change()
         return self._parse_word() if name == "keep" else self._parse_length()
+
+    def _parse_keys(self) -> exp.Expr:
+        """Parse columns up to the next part of the clause."""
+        columns = [self._parse_column()]
+        while (
+            self._curr
+            and self._curr.token_type == TokenType.COMMA
+            and not self._at_word(PARTS, ahead=1)
+        ):
+            self._advance()
+            columns.append(self._parse_column())
+        if None in columns:
+            self.raise_error("PARTITION BY names columns", self._curr)
+        return exp.Tuple(expressions=columns)
 
     def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
         token = self._curr
@@ -261,14 +290,14 @@ class ClauseParser(SqlParser):
     def _at_unit(self, number: exp.Expr) -> bool:
         """Return True if the next word is the unit of a number; a text contains its own."""
         token = self._curr
-        if not token or token.token_type not in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW):
+        if not token or token.token_type not in _UNITS:
             return False
         if isinstance(number, exp.Literal) and number.is_string:
             return False
         word, following = token.text.upper(), self._next.text.upper() if self._next else ""
         if word == "WINDOWS":
             return following not in WINDOWS_WORDS
-        return word not in (*CLAUSE_BEGINS, *FLUSH_PARTS)
+        return word not in (*CLAUSE_BEGINS, *FLUSH_PARTS, *PARTS)
 
     def _parse_trailing_window(self) -> tuple[str, Any]:
         numbers = (TokenType.NUMBER, TokenType.INTERVAL, TokenType.PLACEHOLDER, TokenType.COLON)

@@ -60,7 +60,12 @@ class Declared:
     unit: str = "s"
     """The unit of integers in the time column: s, ms, us or ns."""
     within: Span | None = None
-    punctuated: str | None = None
+    times: tuple[str, ...] = ()
+    """The time columns, if there are several; ``time`` is the first."""
+    punctuated: tuple[str, ...] = ()
+    jointly: bool = False
+    alone: str | None = None
+    ended: str | None = None
     learned: float | None = None
     unpromised: Unpromised | None = None
     channel: tuple[str, ...] = ()
@@ -87,6 +92,9 @@ _FIELDS = {
     "UNIT": "unit",
     "WITHIN": "within",
     "PUNCTUATED BY": "punctuated",
+    "ALONE BY": "alone",
+    "JOINTLY": "jointly",
+    "ENDED BY": "ended",
     "LEARNED": "learned",
     "UNPROMISED": "unpromised",
     "PER CHANNEL": "channel",
@@ -129,7 +137,9 @@ def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> D
     said = {name: [each for each in clauses if each.this == name] for name in UPDATES}
     key = [name for each in said[KEY] for name in _listed(each, columns, text)]
     made["updates"], made["deletes"] = _read_updates(said, key, columns, values, text)
-    time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
+    time = made.pop("time", None) or _only_time(columns, made.get("punctuated", ()))
+    if isinstance(time, tuple):
+        made["times"], time = time, time[0]
     if time is None:
         raise wrong(
             f"stream {tree.this.name!r}: say which column is the time: PROGRESS ORDERED BY ts",
@@ -167,9 +177,11 @@ def _value(
     if length is not None:
         return span(length, values, text, name)
     listed = _listed(clause, columns, text)
-    if name in ("PER CHANNEL", "PER GROUP"):
+    if name in ("PER CHANNEL", "PER GROUP", "PUNCTUATED BY"):
         return listed
-    if name in ("ORDERED BY", "ON", "PUNCTUATED BY") and len(listed) != 1:
+    if name == "ON" and len(listed) > 1:
+        return listed
+    if name in ("ORDERED BY", "ON", "ALONE BY", "ENDED BY") and len(listed) != 1:
         raise wrong(f"{name} names one column", text, clause)
     return listed[0] if listed else True
 
@@ -223,10 +235,10 @@ def _unpromised(made: dict[str, Any], clauses: Sequence[exp.Expr], text: str) ->
     return None
 
 
-def _only_time(columns: Mapping[str, pl.DataType] | None, mark: str | None) -> str | None:
+def _only_time(columns: Mapping[str, pl.DataType] | None, marks: Sequence[str]) -> str | None:
     """Return the time column where no clause names it: the only one beside the producer's marks."""
     times = [name for name, dtype in (columns or {}).items() if isinstance(dtype, pl.Datetime)]
-    times = [name for name in times if name != mark]
+    times = [name for name in times if name not in marks]
     return times[0] if len(times) == 1 else None
 
 

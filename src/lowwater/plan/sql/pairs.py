@@ -30,14 +30,23 @@ HALVES = tuple(how for how, kind in KINDS.items() if kind.shown == (0,))
 """The joins whose results are rows of their left input alone."""
 
 
+@dataclass(frozen=True)
+class SourceWindow:
+    """The window of a source of a join."""
+
+    attribute: str
+    seconds: Fraction
+    closed: bool
+    """True if its ends belong to it, as those of the window of a whole query do."""
+
+
 @dataclass
 class JoinSide:
     """One input of a join: its node, the sources of its columns, and its windows."""
 
     node: Node
     owners: frozenset[str]
-    windows: tuple[tuple[str, Fraction], ...] = ()
-    """The attribute of each window, and the window's length in seconds."""
+    windows: tuple[SourceWindow, ...] = ()
 
 
 class Pairs:
@@ -97,7 +106,7 @@ class Pairs:
 
     def _window(
         self, relation: Relation, own: Mapping[str, str], node: Node, clause: Clause
-    ) -> tuple[str, Fraction]:
+    ) -> SourceWindow:
         if clause.range is None or clause.range.rows is not None:
             raise wrong("the window of a join's source is a RANGE of time", self.text, clause.tree)
         if clause.slide is not None:
@@ -134,7 +143,7 @@ class Pairs:
                 self.text,
                 clause.tree,
             )
-        return attribute, clause.range.nanoseconds / SECOND
+        return SourceWindow(attribute, clause.range.nanoseconds / SECOND, relation.clause is None)
 
     def bounded(self, left: JoinSide, right: JoinSide, conditions: Iterable[exp.Expr]) -> bool:
         """Return True if conditions and windows bound how far apart in time partners are.
@@ -168,7 +177,7 @@ class Pairs:
         """
         left_over = [each for each in conditions if not self._one_sided(each, left, right, how)]
         if bool(left.windows) != bool(right.windows):
-            attribute, _ = (left.windows or right.windows)[0]
+            attribute = (left.windows or right.windows)[0].attribute
             raise wrong(
                 f"only {self._owner[attribute]} has a window here; both sources of a join need one",
                 self.text,
@@ -338,14 +347,17 @@ def _time_of(side: JoinSide) -> str:
 
 def _within(left: JoinSide, right: JoinSide) -> Iterator[exp.Expr]:
     """Yield the conditions that windows on both inputs mean (OOP §4.2): the right row is less than
-    the right window before the left row, and less than the left window after it."""
-    for one, own in left.windows:
-        for two, others in right.windows:
-            mine, partners = column_tree(one), column_tree(two)
-            yield exp.GT(this=partners, expression=exp.Sub(this=mine, expression=_bare(others)))
-            yield exp.LT(
-                this=partners.copy(), expression=exp.Add(this=mine.copy(), expression=_bare(own))
-            )
+    the right window before the left row, and less than the left window after it; at most, if it is
+    the window of the whole query (Ordered §1)."""
+    for one in left.windows:
+        for two in right.windows:
+            mine, partners = column_tree(one.attribute), column_tree(two.attribute)
+            after: type[exp.Binary] = exp.GTE if two.closed else exp.GT
+            before: type[exp.Binary] = exp.LTE if one.closed else exp.LT
+            least = exp.Sub(this=mine, expression=_bare(two.seconds))
+            most = exp.Add(this=mine.copy(), expression=_bare(one.seconds))
+            yield after(this=partners, expression=least)
+            yield before(this=partners.copy(), expression=most)
 
 
 def _bare(seconds: Fraction) -> exp.Expr:

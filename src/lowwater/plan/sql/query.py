@@ -27,7 +27,7 @@ from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.select_list import Item, has_aggregate, project, refuse_item
 from lowwater.plan.sql.sources import Sources
 from lowwater.plan.sql.values import Values, parameter
-from lowwater.plan.sql.windows import Clause, item_clause, read_clause
+from lowwater.plan.sql.windows import Clause, item_clause, over_results, read_clause
 from lowwater.plan.text_places import at, wrong
 
 
@@ -116,6 +116,8 @@ class Queries:
         grouped = grouped or any(has_aggregate(item.tree) for item in items)
         order = self._order(tree)
         if grouped or own is not None or (clause is not None and not joined):
+            if clause is not None and joined and own is None:
+                clause = over_results(scope, clause, self._origin)
             node = Grouping(self._text, self._origin).aggregate(tree, scope, own or clause, items)
         else:
             order.of_results(scope, items)

@@ -41,7 +41,8 @@ def refuse_item(tree: exp.Expr, text: str) -> None:
         if isinstance(each, exp.Window):
             raise wrong(
                 "OVER looks at other rows; put a window after the source, [RANGE 1 minute, WA"
-                " ts], and an aggregate over it",
+                " ts], and an aggregate over it; for the last 10 rows of each key, [PARTITION BY"
+                " key, RANGE 10 ROWS, SLIDE 1 ROW]",
                 text,
                 each,
             )

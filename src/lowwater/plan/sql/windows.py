@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -10,6 +11,8 @@ from lowwater.errors import QueryError
 from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.operators.window_aggregate import IMMEDIATE
 from lowwater.plan.builders import aggregates as aggregate_builders
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.expressions import Formula, column_tree
 from lowwater.plan.sql import clauses
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item
@@ -33,7 +36,11 @@ class Clause:
     range: Span | None = None
     slide: Span | None = None
     session: Span | None = None
+    expire: Span | None = None
     attribute: exp.Expr | None = None
+    keys: tuple[exp.Expr, ...] | None = None
+    on: str | None = None
+    """The window attribute as a column of the rows, if it is none that the query names."""
     closing: aggregate_builders.Closing = aggregate_builders.AT_ONCE
 
 
@@ -41,12 +48,16 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     """Return the parts of a window clause; refuse parts that do not go together."""
     parts = {
         name: _span(tree.args[name], values, text, name.upper())
-        for name in ("range", "slide", "session")
+        for name in ("range", "slide", "session", "expire")
         if tree.args.get(name) is not None
     }
-    if "session" in parts and len(parts) > 1:
+    keys = tree.args.get("partition_by")
+    if "session" in parts and (len(parts) > 1 or keys is not None):
         raise wrong(
-            "a SESSION window has neither RANGE nor SLIDE: it ends when rows stay away", text, tree
+            "a SESSION window has neither RANGE nor SLIDE nor PARTITION BY: it ends when rows stay"
+            " away",
+            text,
+            tree,
         )
     if "session" not in parts and "range" not in parts:
         raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
@@ -55,7 +66,8 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
         raise wrong("KEEP and TABLE belong to windows with a RANGE", text, tree)
     if "slide" in parts and parts["slide"].on_change:
         _check_on_change(tree, parts["range"], text)
-    return Clause(tree, attribute=tree.args.get("wa"), closing=closing, **parts)
+    by = tuple(keys.expressions) if keys is not None else None
+    return Clause(tree, attribute=tree.args.get("wa"), keys=by, on=None, closing=closing, **parts)
 
 
 def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
@@ -70,14 +82,15 @@ def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
         raise wrong(
             "SLIDE ON CHANGE goes with a RANGE of time, not of rows", text, tree.args["slide"]
         )
+    _refuse_closing(tree, "one with SLIDE ON CHANGE never does", text)
+
+
+def _refuse_closing(tree: exp.Expr, why: str, text: str) -> None:
+    """Refuse the parts that are about windows that close."""
     for part in ("flush", "keep", "table"):
         if tree.args.get(part) is not None:
-            raise wrong(
-                f"{part.upper()} is about windows that close; one with SLIDE ON CHANGE never does",
-                text,
-                tree.args[part],
-                tree,
-            )
+            told = f"{part.upper()} is about windows that close; {why}"
+            raise wrong(told, text, tree.args[part], tree)
 
 
 def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Closing:
@@ -136,7 +149,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
 
 def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
     """Return the window of an aggregate over the rows of a scope."""
-    on = None
+    on = clause.on
     if clause.attribute is not None:
         resolved = scope.resolved(clause.attribute)
         if not isinstance(resolved, exp.Column):
@@ -147,6 +160,10 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
         return aggregate_builders.session(scope.node, _duration(clause.session), on, flush)
     assert clause.range is not None
     rows, slide = clause.range.rows, clause.slide
+    if clause.keys is not None or (rows is None and slide is not None and slide.rows is not None):
+        return _last_rows(scope, clause, on)
+    if clause.expire is not None:
+        raise wrong("EXPIRE forgets keys; name them by PARTITION BY", scope.text, clause.tree)
     if rows is not None:
         if on is not None and on not in scope.node.progress:
             raise QueryError("a window of rows counts rows; leave WA out")
@@ -154,12 +171,64 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
             raise QueryError("RANGE counts rows, so SLIDE counts rows too: SLIDE 10 ROWS")
         step = slide.rows if slide is not None else None
         return aggregate_builders.window(scope.node, None, None, rows, step, None, clause.closing)
-    if slide is not None and slide.rows is not None:
-        raise QueryError("RANGE is a length of time, so SLIDE is one too")
     step_time = _duration(slide) if slide is not None else None
     return aggregate_builders.window(
         scope.node, _duration(clause.range), step_time, None, None, on, clause.closing
     )
+
+
+def over_results(scope: Scope, clause: Clause, origin: str) -> Clause:
+    """Return the trailing window of a join as that of an aggregate over its results (Ordered §1):
+    it slides on change, over the time of a result, the greatest of its rows' times."""
+    stamps = scope.node.stamps
+    on = stamps[0]
+    if len(stamps) > 1:
+        numbers = (f"result_time{number or ''}" for number in count())
+        on = next(name for name in numbers if name not in scope.node.schema)
+        first, *others = map(column_tree, stamps)
+        time = Formula.of(exp.Greatest(this=first, expressions=others), scope.text, clause.tree)
+        with at(scope.text, clause.tree):
+            scope.node = row_builders.projected(
+                scope.node, (), {on: time}, keep=True, origin=origin
+            )
+    return replace(clause, on=on, slide=Span(on_change=True))
+
+
+def _last_rows(scope: Scope, clause: Clause, on: str | None) -> aggregate_builders.Window:
+    """Return the window of the rows of each key."""
+    keys = None if clause.keys is None else list(keys_of(scope, clause))
+    if clause.expire is not None and clause.expire.rows is not None:
+        raise wrong("EXPIRE is a length of time", scope.text, clause.tree.args["expire"])
+    _refuse_closing(clause.tree, "those that slide by rows never do", scope.text)
+    assert clause.range is not None
+    slide, rows = clause.slide, clause.range.rows
+    if slide is not None and slide.rows is None:
+        raise QueryError(
+            "a window with PARTITION BY counts the rows of each key, so it slides by rows: SLIDE 1"
+            " ROW. Windows of time have GROUP BY"
+        )
+    return aggregate_builders.window(
+        scope.node,
+        _duration(clause.range) if rows is None else None,
+        None,
+        rows,
+        slide.rows if slide is not None else None,
+        on,
+        clause.closing,
+        keys,
+        _duration(clause.expire) if clause.expire is not None else None,
+    )
+
+
+def keys_of(scope: Scope, clause: Clause) -> dict[str, exp.Expr]:
+    """Return the columns that PARTITION BY names, each with its resolved tree."""
+    found: dict[str, exp.Expr] = {}
+    for tree in clause.keys or ():
+        resolved = scope.resolved(tree)
+        if not isinstance(resolved, exp.Column):
+            raise wrong("PARTITION BY names columns", scope.text, tree)
+        found[resolved.name] = resolved
+    return found
 
 
 def _without_window(node: exp.Expr) -> exp.Expr:

@@ -17,7 +17,7 @@ import polars as pl
 from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
+from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation, kept_end
 from lowwater.updates.key_queue import KeyQueue, report_of
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.windows.open_windows import Ticks
@@ -70,7 +70,7 @@ class UpdateWindows(WindowQueueKernel):
             return []
         if not self.host.hurried:
             first = self._window.first_open(pl.col(MARK))
-            passed = self._punctuate_keys(promise.marks.with_columns(first))
+            passed = self._punctuate_keys(promise.marks.with_columns(kept_end(first)))
             self._queue.follow_marks(self._marks_of(promise))
             return [*passed, *self._forget()]
         order, marks = self._marks_of(promise)

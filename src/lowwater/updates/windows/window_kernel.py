@@ -35,6 +35,7 @@ from lowwater.stream.element import (
     Element,
     GroupPunctuation,
     Punctuation,
+    kept_end,
 )
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
@@ -168,7 +169,7 @@ class WindowQueueKernel(QueueKernel):
         """Return punctuation on single keys: the least starts of their windows to come."""
         if not marks.height:
             return []
-        ends = marks.with_columns(pl.col(MARK) + self._window.range)
+        ends = marks.with_columns(kept_end(pl.col(MARK) + self._window.range))
         return [GroupPunctuation(START, marks), GroupPunctuation(END, ends)]
 
     def on_end(self, port: int) -> Sequence[Element]:

@@ -284,12 +284,17 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             warnings.simplefilter("always")
             times = self._log.times
             arrivals = None if times is None else times[self._at : until]
-            taken = self._intake.take(self._rows(self._at, until), self._arrived(until), arrivals)
+            chunk, now = self._rows(self._at, until), self._arrived(until)
+            taken = [
+                self._intake.take(chunk[part], now, None if arrivals is None else arrivals[part])
+                for part in self._intake.parts(chunk)
+            ]
         self._at = until
         notes = [str(each.message) for each in noticed if each.category is StreamWarning]
         added = (_added(line, before.get((line.channel, line.reason))) for line in account.lines())
-        refused = packed(taken.refused) if taken.refused is not None else b""
-        promises: list[Element] = list(taken.promises)
+        out = [each.refused for each in taken if each.refused is not None]
+        refused = packed(pl.concat(out, how="diagonal")) if out else b""
+        promises: list[Element] = [promise for each in taken for promise in each.promises]
         spec = self._source.spec
         known = [(spec.name, *each) for each in self._intake.completeness()]
         channels = self._intake.channels(spec.time, CHANNELS)
@@ -298,13 +303,13 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             [each for each in added if each is not None],
             notes,
             known,
-            taken.came,
+            sum(each.came for each in taken),
             marks,
             channels,
             account.strays - strays,
             account.backward_marks - backward,
         )
-        return taken.rows, refused, counted, promises
+        return pl.concat([each.rows for each in taken]), refused, counted, promises
 
     # ---- reading ---------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
--- Time and rows mixed
+-- A window that slides by rows never closes
 -- given: M
 
-SELECT count(*) FROM M [RANGE 1 minute, SLIDE 10 ROWS]
+SELECT count(*) FROM M [RANGE 1 minute, SLIDE 10 ROWS, KEEP ROWS]
 
---- error at 1:24
-RANGE is a length of time, so SLIDE is one too
+--- error at 1:61
+KEEP is about windows that close; those that slide by rows never do
