@@ -180,7 +180,7 @@ class Probe:
     """One run of a query, observed.
 
     >>> log = pl.DataFrame({"at": [0.0, 1.0], "ts": [1, 2]})
-    >>> query = lw.stream(lw.replay(log, "at"), name="s", time="ts").where("ts > 1")
+    >>> query = lw.stream(lw.replay(log, "at"), name="s", time="ts").where("ts % 2 = 0")
     >>> run = Probe(query, tick=0).run()
     >>> run.results.rows(), run.seconds
     ([(1.0, 2, 1.0)], 1.0)
