@@ -164,9 +164,6 @@ class SharedRun(Run):
         waiting = self._shared_work.engine.waiting_rows
         return f"{waiting:,} rows that came were not read, and " if waiting else ""
 
-    def _forget(self, floor: Floor) -> None:
-        self._shared_work.engine.forget(floor, self._query)
-
     def _results(self) -> pa.Table:
         assert isinstance(self._sink, MemorySink)
         return self._sink.table()
