@@ -4,7 +4,9 @@ in all rows, whatever the load, and at any moment what left last of each key."""
 from __future__ import annotations
 
 import random
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,9 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
+from lowwater.engines.answers import Puller
+from lowwater.engines.spark.driver.answer_table import CommittedAnswers
+from lowwater.engines.spark.driver.checkpoint_folder import BatchNumbers
+from lowwater.plan.physical.answers import answer_shape
 from lowwater.stream.element import ENDED, MARK, GroupPunctuation
 from lowwater.updates import answers
 from lowwater.updates.answers import AnswerShape, AnswerTable
+from tests.support.local_spark import LocalSpark
 from tests.support.oracle import answer, table_rows
 from tests.unit.running import finished
 
@@ -135,6 +142,46 @@ def test_the_table_of_a_join_has_the_newest_pair_of_keys_that_live_on_both_sides
     sql = f"""SELECT a.ts, b.ts, a.k, a.v, b.v FROM {sides[0]} AS a JOIN {sides[1]} AS b
         ON a.k = b.k"""
     assert table_rows(pulled(run)) == answer(sql, tables)
+
+
+class Kept(LocalSpark):
+    """A run on Spark's own code whose driver keeps the newest answers, and is killed at times."""
+
+    def __init__(self, query: lw.Stream, seed: int, buckets: int, folder: Path):
+        super().__init__(query, seed, buckets, answers=folder)
+        shape = answer_shape(self.plan)
+        assert shape is not None
+        self.shape, self.folder = shape, folder
+        self.newest = CommittedAnswers(shape, folder)
+        self.newest.begin(BatchNumbers(-1, -1))
+
+    def _run_batch(self, read: Any) -> None:
+        done = self._batch
+        super()._run_batch(read)
+        if self._chance.random() < 0.4:  # killed after the batch was committed
+            self.newest = CommittedAnswers(self.shape, self.folder)
+            self.newest.begin(BatchNumbers(done, done))
+        else:
+            self.newest.fold(done)
+        if self._chance.random() < 0.3:
+            self.newest.end()
+
+
+@given(SEEDS)
+def test_on_spark_the_table_is_that_of_committed_batches_also_after_restarts(seed: int) -> None:
+    """Batches that fail and run again, buckets, and drivers that are killed change nothing."""
+    chance = random.Random(seed)
+    given_, table = options(chance), rows(chance)
+    windows = stream(table, "S", given_).window("6 s", slide="3 s").group_by("k")
+    query = chance.choice([stream(table, "S", given_), windows.agg(n="count(*)")])
+    here = finished(query)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Kept(query, seed, chance.choice([1, 3]), Path(folder) / "answers")
+        run.results()
+        found = Puller(run.shape).table(run.newest.answers(None)).to_arrow()
+    assert table_rows(found.drop_columns(["_age"])) == table_rows(
+        here.table().drop_columns(["_age"])
+    )
 
 
 # ---- the table alone ---------------------------------------------------------------------------

@@ -131,6 +131,12 @@ QUERIES: dict[str, Callable[[lw.Stream, lw.Stream, lw.Stream], lw.Stream]] = {
         [a, b, updating(c)], on="k", within=3
     ),
     "join without a window": lambda a, b, c: unpromised(a).join(unpromised(b), on=["ts", "k"]),
+    "outer join of streams that promise nothing": lambda a, b, c: unpromised(a).join(
+        unpromised(b), on=["ts", "k"], how="full"
+    ),
+    "near times of streams that promise nothing": lambda a, b, c: unpromised(a).join(
+        unpromised(b), on="k", within=2, how="left"
+    ),
     "stamp": lambda a, b, c: latent(a),
     "updates": lambda a, b, c: updating(a),
     "updates of two": lambda a, b, c: updating(a).union(updating(b)),

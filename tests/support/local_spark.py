@@ -155,6 +155,7 @@ class LocalSpark:
         buckets: int = 2,
         shape: PlanShape = "out-of-order",
         memory: int | None = None,
+        answers: Path | None = None,
         admission: str = "warn",
     ):
         self._schedule = random.Random(seed)
@@ -162,7 +163,10 @@ class LocalSpark:
         self.plan = compile_plan(query._node, shape)
         self._folder = Path(tempfile.mkdtemp(prefix="lowwater-test-"))
         self._late_folder = str(self._folder / "late")
-        program = make_program(self.plan, buckets, False, self._late_folder, memory=memory)
+        kept = None if answers is None else str(answers)  # the folder of the newest answers
+        program = make_program(
+            self.plan, buckets, False, self._late_folder, memory=memory, answer_folder=kept
+        )
         self.program: Program = cloudpickle.loads(cloudpickle.dumps(program))  # as workers get it
         self._buckets = buckets
         self._run = f"test-{uuid.uuid4()}"

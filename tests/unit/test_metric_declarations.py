@@ -49,7 +49,7 @@ def ordered(order: str) -> lw.Stream:
 
 def unpromised(**options: Any) -> lw.Stream:
     a, b = (stream(name, progress=lw.unpromised()) for name in "ab")
-    return lw.join([a, b], on="ts", **options)
+    return a.join(b, on="ts", **options)
 
 
 def updates(**options: Any) -> lw.Stream:
@@ -66,6 +66,7 @@ QUERIES: Mapping[str, Callable[[], lw.Stream]] = {
     "adaptive": lambda: ordered("adaptive"),
     "oblivious": unpromised,
     "oblivious with a cap": lambda: unpromised(memory=64_000),
+    "oblivious, with unmatched rows": lambda: unpromised(how="left"),
     "update queue": updates,
     "update queue that completes": lambda: updates(complete_within="1 second"),
     "update queue that expires": lambda: updates(expire="10 seconds"),

@@ -294,7 +294,8 @@ def join(
         streams call alike is in the results once. Default: none.
     ``within``
         Length of time by which a row may be before the latest of the rows it is joined with, or one
-        for each stream. Default: None, times must be equal and be among ``on``.
+        for each stream. Default: None, times must be equal and be among ``on``. More than two
+        streams must all promise something, if it is given.
     ``where``
         SQL condition on the columns of the results. Default: None.
     ``times``
@@ -306,8 +307,8 @@ def join(
         The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
         Default: None, they leave as they are found.
     ``memory``, ``strategy``, ``accuracy``, ``latency``, ``read_ahead``
-        Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
-        kept as long as promises demand.
+        Options of a join without ``within``, or of two streams, as in :meth:`Stream.join`. Default:
+        None, rows are kept as long as promises demand.
     """
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")

@@ -320,11 +320,15 @@ class Stream(Runnable):
             Lengths of time by which the times of a pair may be apart: with ``("2 minutes", "3
             minutes")`` the right row is 2 minutes before to 3 minutes after the left one; one
             length means both; with ``lw.same("10 seconds")`` both are in the same 10 seconds.
-            Default: None, times must be equal and be among ``on``.
+            Default: None, times must be equal and be among ``on``. If an input is
+            ``lw.unpromised()``, the join measures its disorder to keep rows as long as a partner
+            may come; with ``lw.same`` all inputs must promise something.
         ``where``
             SQL condition on the columns of both. Default: None.
         ``how``
-            "inner" (default), "left", "right", "full", "semi" or "anti".
+            "inner" (default), "left", "right", "full", "semi" or "anti". Where disorder is
+            measured, a row that came out without a partner may turn out to have one; the metrics
+            count this.
         ``times``
             The time columns that are compared, (left, right). Default: the main times.
         ``suffix``
@@ -338,7 +342,7 @@ class Stream(Runnable):
             Load, from 0 to below 1, from which on "adaptive" holds results. Default: None, which
             means 0.3.
         ``memory``
-            Most memory for the rows of a join without ``within``, ``"64 MB"``. Default: None, no
+            Most memory for the rows of a join that measures, ``"64 MB"``. Default: None, no
             limit. With this option or one of the next four, as with an input that is
             ``lw.unpromised()``, the join measures how disordered its inputs are, and keeps rows as
             long as that demands.

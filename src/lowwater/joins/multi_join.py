@@ -134,15 +134,17 @@ class MultiJoin(Kernel):
                 rows[other] = sum(self.store.rows_in(name, each) for each in slices)
         return sorted(rows, key=rows.__getitem__)
 
-    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> None:
-        """Keep the rows that can match rows to come."""
+    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
+        """Keep the rows that can match rows to come; return the others."""
         if self._slicing[port].observe(rows.height, low, high):
             reslice(self.store, rows_of(port), self._slice(port))
-        threshold = self._threshold(port)
+        threshold, passed = self._threshold(port), rows.clear()
         if low < threshold:
-            rows = rows.filter(self._shape.inside_time(port) >= threshold)
+            time = self._shape.inside_time(port)
+            passed, rows = rows.filter(time < threshold), rows.filter(time >= threshold)
         for slice_, part in split(rows, self._slice(port)):
             add(self.store, rows_of(port), slice_, part)
+        return passed
 
     def _threshold(self, port: int) -> int:
         """Return the time below which rows of an input match no row still to come."""
@@ -176,10 +178,10 @@ class MultiJoin(Kernel):
             if port != ahead and self._threshold(port) > BEGINNING:
                 self._drop(port, self._threshold(port))
 
-    def _drop(self, port: int, below: int) -> None:
-        """Drop rows of an input below a time."""
+    def _drop(self, port: int, below: int) -> Chunk | None:
+        """Drop rows of an input below a time, and return them; None if there are none."""
         time, width = self._shape.inside_time(port), self._slicing[port].width
-        take_below(self.store, rows_of(port), time, below, width)
+        return take_below(self.store, rows_of(port), time, below, width)
 
     def _promise(self) -> list[Element]:
         promises: list[Element] = []

@@ -151,6 +151,14 @@ class MultiShape:
             whole = whole.filter(self.residual)
         return whole.select(list(self.output))
 
+    def put_out_alone(self, port: int, rows: Chunk) -> Chunk:
+        """Return rows of one input, without partners, in the columns of the output."""
+        own = {self.merged.get(name, name): name for name in self.names[port].values()}
+        return rows.select(
+            pl.col(own[name]).alias(name) if name in own else pl.lit(None, dtype).alias(name)
+            for name, dtype in self.output.items()
+        )
+
 
 def _row(port: int) -> str:
     return f"__row{port}"

@@ -37,6 +37,11 @@ class JoinKind:
         return tuple(side for side in self.shown if 1 - side not in self.alone)
 
     @property
+    def tracked(self) -> tuple[int, ...]:
+        """The sides of which it matters whether a row has a partner."""
+        return self.shown if self.shown == (0,) else self.alone
+
+    @property
     def outer(self) -> bool:
         """True if the columns of a side are null in some results."""
         return self.whole != self.shown

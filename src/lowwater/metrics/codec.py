@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from lowwater.joins.oblivious import estimates, memory_manager, restarting_join
+from lowwater.joins.oblivious import estimates, memory_manager, restarting_join, unmatched_rows
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
@@ -33,6 +33,7 @@ DECLARING: tuple[ModuleType, ...] = (
     estimates,
     memory_manager,
     restarting_join,
+    unmatched_rows,
     queue_kernel,
     targets,
     streams,

@@ -502,6 +502,18 @@ class MultiJoinNode(AnyJoin):
     """Maps each key column that is not in the output, by its name inside the join, to the output
     column that has its value."""
     residual: Expression | None
+    how: How = field(kw_only=True, default="inner")
+    """The kind of join; those but ``inner`` have two inputs, and measure their disorder."""
+
+    @property
+    def kind(self) -> JoinKind:
+        """The inputs whose rows are in the output, alone or with others, by ``how=``."""
+        return KINDS[self.how]
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The inputs whose columns are in the output; for semi and anti joins, the left one."""
+        return super().shown if self.how == "inner" else self.kind.shown
 
     @property
     def updates(self) -> None:

@@ -29,8 +29,8 @@ NO_TIME = "no time"
 BAD_TIME = "time out of range"
 NO_CHANNEL = "no channel"
 AHEAD = "dated far ahead"
-NOT_NEEDED = "not needed"
 AFTER_END = "after its end"
+NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ class Batches:
         while kernel.has_work:
             found += kernel.work_on()
         kernel.about()
-        self.reached = kernel._frontier
+        self.reached = kernel._bounds.reached
         self._saved = pickle.dumps(store.save()), pickle.dumps(kernel.snapshot())
         return [each for each in found if isinstance(each, pl.DataFrame)]
 

@@ -234,3 +234,15 @@ def test_the_newest_answers_of_each_query_can_be_pulled():
         assert found["ts"].to_list() == [COUNT - 3, COUNT - 2, COUNT - 1]
         assert column in found.columns
         assert found["_staleness"].to_list() == [0, 0, 0]
+
+
+def test_rows_that_one_query_needs_no_more_are_still_results_of_another():
+    s = updates()
+    runs = played({"all": s, "late": s.where("ts >= 200"), "copied": s.select("ts", "k")})
+    alone = s.run(tick=0)
+    assert alone.await_termination(LONG)
+    assert runs.results("all").num_rows == alone.results().num_rows == COUNT
+    assert runs.results("copied").num_rows == COUNT
+    assert min(runs.results("late")["ts"].to_pylist()) == 200
+    runs["all"].forget_before(10**6)  # after the end nothing is left to forget
+    assert runs.results("all").num_rows == COUNT

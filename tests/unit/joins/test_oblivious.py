@@ -363,7 +363,7 @@ def test_as_many_rows_as_given_are_read_before_they_are_due(rows: int, tmp_path:
     early = 0
     for key in range(300, 2_000, 50):
         join.push(1, list(range(key, key + 50)))
-        above = join.kernel._stored.values(0) > join.kernel._frontier
+        above = join.kernel._stored.values(0) > join.kernel._bounds.reached
         early = max(early, int(above.sum()))
         assert int(above.sum()) >= rows or join.about["rows on disk[0]"] == 0
         assert join.about["read ahead[0]"] == rows

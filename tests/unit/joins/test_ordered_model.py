@@ -67,3 +67,10 @@ def test_more_inputs_are_one_slow_one_and_the_others_together() -> None:
 def test_joins_that_keep_no_rows_never_gain() -> None:
     assert switching_cost(0.3, (0, 0), (1, 10)) == inf
     assert OrderCosts(1.0, (0, 0), (1, 10)).gain == 0
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_rows_that_wait_are_those_come_since_the_last_slow_row(setting: OrderCosts) -> None:
+    """After the k-th of n fast rows k wait, until the next one comes."""
+    n = round(setting.waiting)
+    assert setting.mean_waiting == pytest.approx(sum(range(1, n + 1)) / n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 import lowwater as lw
@@ -144,3 +146,24 @@ def test_stamped_streams_say_so() -> None:
     latent = lw.stream(frame, name="l", time="ts", stamp="latent").window("1 s").agg(n="sum(v)")
     assert "l: latent timestamps" in latent.explain()
     assert "stamp#1  ts" in latent.explain()
+
+
+def test_an_ordered_join_says_what_the_sizes_of_its_buffers_depend_on() -> None:
+    def stream(name: str, **promise: Any) -> lw.Stream:
+        rows = pl.DataFrame({"ts": [1], "k": [1]})
+        return lw.stream(rows, name=name, time="ts", **promise)
+
+    slow, fast = stream("slow", progress=lw.within("5 seconds")), stream("fast")
+    adaptive = slow.join(fast, on="k", within=60, order="adaptive")
+    told = adaptive.explain(rates={"slow": 1, "fast": 10})
+    assert "held results: those above it\n" in told
+    assert "expected: 60.5 rows above that mark on average, with 5 s of slack\n" in told
+    told = slow.join(fast, on="k", within=60, how="left", order="sync-filter").explain()
+    assert "waiting rows: those above the least mark of slow, fast; held results" in told
+    assert "less the reach of the join\n" in told
+    assert "expected:" not in told
+    unsure = stream("learned", progress=lw.learned(0.9))
+    told = unsure.join(fast, on="k", within=60, order="sync-filter").explain(
+        rates={"learned": 1, "fast": 10}
+    )
+    assert "expected: 5.5 rows above that mark on average, without the slack that is" in told

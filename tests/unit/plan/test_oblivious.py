@@ -168,24 +168,79 @@ def test_windows_over_streams_that_promise_nothing_are_not_refused() -> None:
     assert sensor("a").window("10 seconds").agg(n="count(*)").columns[-1] == "n"
 
 
-# ---- refused -----------------------------------------------------------------------------------
+# ---- other kinds, and near times ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
-def test_rows_without_a_partner_are_never_known(how: Any) -> None:
-    join = "an anti join" if how == "anti" else f"a {how} join"
-    with pytest.raises(lw.QueryError, match=f"^{join} could never forget.*stream 'b'"):
-        sensor("a", lw.ordered()).join(sensor("b"), on="epoch", how=how)
+def test_every_kind_measures_where_an_input_promises_nothing(how: Any) -> None:
+    join = sensor("a", lw.ordered()).join(sensor("b"), on="epoch", how=how)
+    told = join.explain()
+    assert "obliviousjoin#2" in told
+    assert f"{how} join 2 inputs, no window, on epoch" in told
+    assert (
+        "rows without a partner: known when the other input has passed them, right as far" in told
+    )
+    assert list(join._node.progress) == ["epoch"]
+    exact = sensor("a", lw.ordered()).join(sensor("b", lw.ordered()), on="epoch", how=how)
+    assert "obliviousjoin" not in exact.explain()
+    told = exact_or_told(lw.unpromised(3), how).explain()
+    assert "known when the other input has passed them, always right" in told
 
 
-@pytest.mark.parametrize("within", ["5 seconds", (1, 2), lw.same(10), 0])
-def test_a_window_waits_for_promises(within: Any) -> None:
+def exact_or_told(progress: Any, how: Any) -> lw.Stream:
+    return sensor("a", progress).join(sensor("b", progress), on="epoch", how=how)
+
+
+@pytest.mark.parametrize(
+    ("within", "words"),
+    [
+        ("5 seconds", "epoch from 5 s before to 5 s after epoch"),
+        ((1, -1), "epoch from 1 s before to -1 s after epoch"),
+        (0, "no window, on epoch and k"),
+    ],
+)
+def test_a_window_over_streams_without_promises_measures_them(within: Any, words: str) -> None:
+    one, two = sensor("a"), sensor("b", lw.ordered())
+    joined = one.join(two, on="k", within=within)
+    assert words in joined.explain()
+    assert "obliviousjoin#2" in joined.explain()
+    if not isinstance(within, tuple):
+        assert "obliviousjoin#2" in lw.join([one, two], on="k", within=within).explain()
+    promised = sensor("c", lw.ordered()).join(two, on="k", within=within)
+    assert "obliviousjoin" not in promised.explain()
+    asked = sensor("c", lw.ordered()).join(two, on="k", within=within, accuracy=0.9)
+    assert "obliviousjoin#2" in asked.explain()
+
+
+def test_over_results_of_a_join_that_measures_promises_suffice() -> None:
+    """Its punctuation is true, so a join with a window, or an outer join, stays exact."""
+    both = sensor("a").join(sensor("b"), on="epoch")
+    third = sensor("c", lw.ordered())
+    left = both.join(third, on="epoch", how="left", suffix="_3")
+    assert left.explain().splitlines()[1].startswith("join#4  left")
+    assert "join#4" in both.join(third, on="k", within=5, suffix="_3").explain().splitlines()[1]
+
+
+def test_rows_of_the_window_are_predicted() -> None:
+    """50 rows/s for 4 seconds more than the 1,000 rows of disorder."""
+    one, two = known("S1"), known("S2")
+    told = one.join(two, on=[], within=("4 seconds", 0)).explain()
+    assert "predicted buffers: S1 1,000 rows, S2 1,200 rows" in told
+    left = one.join(two, on="epoch", how="left")
+    then = left.join(known("S3"), on="epoch", suffix="_3").explain()
+    assert "not known: rate of (S1, S2), disorder of (S1, S2)" in then
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+
+def test_same_stretches_and_windows_of_many_wait_for_promises() -> None:
     words = "could never forget a row: nothing is promised about 'epoch' of stream 'a'. Promise"
     with pytest.raises(lw.QueryError, match=words):
-        sensor("a").join(sensor("b", lw.ordered()), on="k", within=within)
-    if not isinstance(within, tuple) and within != lw.same(10):
-        with pytest.raises(lw.QueryError, match=words):
-            lw.join([sensor("a"), sensor("b", lw.ordered())], on="k", within=within)
+        sensor("a").join(sensor("b", lw.ordered()), on="k", within=lw.same(10))
+    many = [sensor("a"), sensor("b", lw.ordered()), sensor("c", lw.ordered())]
+    with pytest.raises(lw.QueryError, match=words):
+        lw.join(many, on="k", within=5)
 
 
 def test_times_that_are_not_equal_bound_nothing() -> None:
@@ -196,14 +251,12 @@ def test_times_that_are_not_equal_bound_nothing() -> None:
 
 
 @pytest.mark.parametrize("option", [{"memory": "1 MB"}, {"strategy": "dbf"}, {"accuracy": 0.5}])
-def test_options_go_with_joins_that_have_no_window(option: dict[str, Any]) -> None:
-    one, two = sensor("a", lw.ordered()), sensor("b", lw.ordered())
+def test_options_go_with_joins_that_can_measure(option: dict[str, Any]) -> None:
+    one, two, three = (sensor(name, lw.ordered()) for name in "abc")
     with pytest.raises(lw.OptionError, match="leave within= out, or these options"):
-        one.join(two, on="k", within=5, **option)
-    with pytest.raises(lw.OptionError, match="leave within= out, or these options"):
-        lw.join([one, two], on="k", within=5, **option)
-    with pytest.raises(lw.OptionError, match="use how='inner', or leave them out"):
-        one.join(two, on="epoch", how="left", **option)
+        lw.join([one, two, three], on="k", within=5, **option)
+    with pytest.raises(lw.OptionError, match="leave them out, or give within= as a length"):
+        one.join(two, on="k", within=lw.same(10), **option)
 
 
 def test_order_goes_by_promises() -> None:

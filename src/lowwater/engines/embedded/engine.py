@@ -28,6 +28,7 @@ from lowwater.engines.memory import QueryMemory
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.plan.physical.answers import answer_shape
+from lowwater.plan.physical.floors import floors_of
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.first_rows import FirstRows
 from lowwater.progress.late import LateRows
@@ -35,7 +36,7 @@ from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
-from lowwater.stream.floor import Floor, raised
+from lowwater.stream.floor import Floor, least, raised
 from lowwater.updates.answers import AnswerShape, AnswerTable
 from lowwater.updates.options import Key
 from lowwater.updates.queue_kernel import QueueKernel
@@ -122,13 +123,15 @@ class EmbeddedEngine:
         self._ended_at: int | None = None
 
     def _build(self, plan: PhysicalPlan, targets: Sequence[Target]) -> None:
+        self._targets = [each.index for each in targets]
+        floors = floors_of(plan.operators, self._targets)
         for operator in plan.operators:
             if isinstance(operator, SourceOperator):
                 demands = plan.demands[operator.index]
                 self.feeds[operator.index] = Feed(operator, demands, self._keep_late_rows)
             else:
                 kernel = plan.kernel(operator.index)
-                floor = plan.floors[operator.index]
+                floor = floors[operator.index]
                 account = self._memory.account(kernel.title) if self._memory is not None else None
                 vertex = Vertex(
                     kernel, floor, self._clock, self._totals, self._take_late_rows, account
@@ -137,26 +140,17 @@ class EmbeddedEngine:
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        self._targets = [each.index for each in targets]
         self._deliver(self._targets)
         self._feedback = Feedback(
             {index: vertex.part.inputs for index, vertex in self.vertices.items()},
             lambda index: self.vertices[index].floors(),
-            # A result of one query may be an input of another.
-            dict(enumerate(plan.floors)) if len(targets) == 1 else {},
+            dict(enumerate(floors)),
             self._targets,
             self._state_floor,
         )
         for vertex in self.vertices.values():
             vertex.feedback = self._feedback
         self._feedback.begin()
-
-    def _state_floor(self, index: int, floor: Floor) -> None:
-        """Hand an operator or a source the floor of its rows."""
-        if index in self.vertices:
-            self.vertices[index].forget(floor)
-        else:
-            self.feeds[index].intake.floor = floor
 
     def _deliver(self, results: Sequence[int]) -> None:
         """Let the rows of operators leave as the results of the queries."""
@@ -166,6 +160,13 @@ class EmbeddedEngine:
     def _keep_late_rows(self, stream: str, rows: Chunk) -> None:
         for each in self.side_outputs:
             each.take(stream, rows)
+
+    def _state_floor(self, index: int, floor: Floor) -> None:
+        """Hand an operator or a source the floor of its rows."""
+        if index in self.vertices:
+            self.vertices[index].forget(floor)
+        else:
+            self.feeds[index].intake.floor = floor
 
     def feed(self, stream: str) -> Feed:
         """Return the source of a stream, by name."""
@@ -261,13 +262,14 @@ class EmbeddedEngine:
         self._clock.wake()
 
     def forget(self, floor: Floor, query: int = 0) -> None:
-        """Raise the floor of the answers of a query between two steps; any thread may call this."""
+        """Raise the floor of a query's answers between two steps; any thread may call this."""
         self._sampler.do(lambda: self._forget(floor, query), self._clock.wake)
 
     def _forget(self, floor: Floor, query: int) -> None:
-        results = self.results[query]
-        results.floor = raised(results.floor, floor)
-        self._feedback.forget(self._targets[query], floor)
+        self.results[query].floor = raised(self.results[query].floor, floor)
+        index = self._targets[query]
+        together = zip(self._targets, self.results, strict=True)
+        self._feedback.forget(index, least([own.floor for at, own in together if at == index]))
 
     def _read(self, feeds: list[Feed]) -> bool:
         """Read from the source whose rows have waited longest; return whether there was one."""

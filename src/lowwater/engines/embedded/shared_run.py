@@ -157,12 +157,12 @@ class SharedRun(Run):
         if threading.current_thread() is not self._thread:
             self._thread.join(STOP_SECONDS)
 
+    def _forget(self, floor: Floor) -> None:
+        self._shared_work.engine.forget(floor, self._query)
+
     def _unread(self) -> str:
         waiting = self._shared_work.engine.waiting_rows
         return f"{waiting:,} rows that came were not read, and " if waiting else ""
-
-    def _forget(self, floor: Floor) -> None:
-        self._shared_work.engine.forget(floor, self._query)
 
     def _results(self) -> pa.Table:
         assert isinstance(self._sink, MemorySink)

@@ -7,7 +7,7 @@ minus the rows of the other input that it has not reached (WO-Join §3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from lowwater.joins.oblivious.lost_results import LostResults
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.stored_rows import StoredRows
+from lowwater.joins.shape import KINDS, JoinKind
 from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, share, size, total
 
 CAREFUL = 2
@@ -124,7 +125,15 @@ ON_DISK = size(
 class InputEstimates:
     """The estimates of all inputs of a join; each list has one entry for each input."""
 
-    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int, copies: int = 1):
+    def __init__(
+        self,
+        options: Oblivious,
+        windows: Sequence[int],
+        ticks_per_second: int,
+        kind: JoinKind = KINDS["inner"],
+        copies: int = 1,
+    ):
+        self._windows, ports = tuple(windows), len(windows)
         missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
         self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
@@ -134,7 +143,7 @@ class InputEstimates:
         self._given_up = [0] * ports
         """Number of rows given up because memory was full, before all inputs had reached them."""
         self._required = options.accuracy
-        self.losses = LostResults(ports, copies)
+        self.losses = LostResults(ports, copies, bool(kind.tracked))
         """Results found, and results lost."""
         self._fresh = 0  # rows since multiplicity was counted last
         self._batch: list[list[Ticks]] = [[] for _ in known]
@@ -177,8 +186,9 @@ class InputEstimates:
 
     @property
     def unique(self) -> bool:
-        """True if disorder is measured and no value was seen twice in an input."""
-        measured = all(estimate.measures for estimate in self.disorders)
+        """True if equal times match, disorder is measured and no value was seen twice in an
+        input."""
+        measured = all(estimate.measures for estimate in self.disorders) and not any(self._windows)
         return measured and max(self.multiplicity) == 1
 
     @property
@@ -218,12 +228,8 @@ class InputEstimates:
         rates = [estimate.rate(now) for estimate in self.disorders]
         if not all(rates):
             rates = [float(max(1, estimate.rows)) for estimate in self.disorders]
-        traits = tuple(
-            InputTraits(rate or 1.0, min(estimate.factor or 0, estimate.rows), many)
-            for estimate, rate, many in zip(self.disorders, rates, self.multiplicity, strict=True)
-        )
         reading = reading and not all_rows
-        values = [stored.values(port) for port in range(len(traits))] if reading else []
+        values = [stored.values(port) for port in range(len(rates))] if reading else []
 
         def not_below(port: int, value: int) -> int:
             if all_rows:
@@ -234,6 +240,17 @@ class InputEstimates:
 
         far = [0 if all_rows else each.rows for each in stored.spilled]
         tops = self.tops
+        traits = tuple(
+            InputTraits(
+                rates[port] or 1.0,
+                min(estimate.factor or 0, estimate.rows),
+                self.multiplicity[port],
+                reach=not_below(port, estimate.top - window) if window > 0 else 0,
+            )
+            for port, (estimate, window) in enumerate(
+                zip(self.disorders, self._windows, strict=True)
+            )
+        )
 
         def lag(one: int, other: int) -> float:
             """Return the rows by which one input is ahead of another; below 0 if it is behind."""
@@ -249,25 +266,27 @@ class InputEstimates:
         lags = [tuple(lag(one, other) for other in ports) for one in ports]
         return MemoryNeeds(traits, tuple(lags))
 
-    @property
-    def accuracy(self) -> float:
-        """Share of results found, of those found and those counted or estimated as lost."""
-        lost, _ = self.losses.lost
-        whole = self.losses.found + lost
-        return self.losses.found / whole if whole else 1.0
-
-    def shortfall(self, ended: bool) -> list[str]:
+    def shortfall(self, results: float, lost: float, ended: bool) -> list[str]:
         """Return a warning if too many results are lost, else nothing."""
-        note = shortfall(self.losses.found, self.losses.lost[0], self._required, ended)
+        note = shortfall(results, lost, self._required, ended)
         return [] if note is None else [note]
 
-    def metrics(self, stored: StoredRows, now: int, reading: bool = True) -> Readings:
-        """Return the metrics of the join; inputs are numbered from 0."""
-        lost, margin = self.losses.lost
+    def metrics(
+        self,
+        stored: StoredRows,
+        now: int,
+        counts: tuple[float, float, float],
+        reading: bool = True,
+    ) -> Readings:
+        """Return the metrics of the join; inputs are numbered from 0.
+
+        ``counts`` has the results found, those lost, and the margin of error of these.
+        """
+        results, lost, margin = counts
         found: dict[Metric[Any], int | float | None] = {
-            ACCURACY: self.accuracy,
+            ACCURACY: results / (results + lost) if results + lost else 1.0,
             ACCURACY_ASKED: self._required,
-            FOUND: self.losses.found,
+            FOUND: round(results),
             LOST: lost,
             LOST_MARGIN: margin,
             ACCURACY_EXPECTED: float(np.prod([estimate.expected for estimate in self.disorders])),

@@ -11,6 +11,13 @@ keys of the level below, a quarter of those of the next one, and so on; the hash
 row whose key is not in the sample counts as the average sampled row of its level; late rows have an
 average of their own.
 
+In an outer join, a row that is *told* as unmatched is contradicted if a partner of it is counted
+later, or came before it and was gone. A told row is contradicted once. A contradiction that is seen
+on a level stands for as many as there are keys for one in the sample.
+
+In a join of near times, the keys of a row's partners are *stretches* of neighbouring numbers
+(``result_account``), and the keys of one block of time are on one level.
+
 Invariant: whether a key is in the sample follows from its hash and the edges between levels. Edges
 only rise, so a key that has left the sample does not return, and the counts of keys in it are
 complete.
@@ -21,16 +28,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.disorder import Ticks
-from lowwater.joins.oblivious.stored_rows import StoredRows
-from lowwater.stream.element import Chunk
 
 Keys = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
+Stretch = tuple[Keys, Keys, Ticks]
+"""For each row the least and the greatest key of partners, and the tick of their level."""
+Near = list[Stretch]
 
 NEWEST = 2_048
 """Number of keys that stay on the newest level when it is cut, which is at twice as many."""
@@ -57,58 +63,146 @@ def hashes(values: NDArray[Any]) -> Keys:
 class LostResults:
     """Counts of rows by key, and of the results that rows should have made and did not.
 
-    ``copies`` is the number of joins that share the sample, each with some of the keys.
+    ``copies`` is the number of joins that share the sample, each with some of the keys. ``tells``
+    is True if rows are told as unmatched.
     """
 
-    def __init__(self, ports: int, copies: int = 1):
-        self._copies = copies
+    def __init__(self, ports: int, copies: int = 1, tells: bool = False):
+        self._copies, self._ports = copies, ports
         self.found = 0
         """Results found."""
         self.pairs = 0
         """Combinations of equal rows; those that pass the join's condition are results."""
         self._keys: Keys = np.empty(0, dtype=np.uint64)  # ascending
         self._ticks: Ticks = np.empty(0, dtype=np.int64)
-        self._counts = np.empty((0, ports), dtype=np.int64)
+        # By key, for each input: the number of rows; if rows are told, also the number of rows told
+        # and not contradicted, and 1 if a row of the key has missed a partner.
+        self._counts = np.empty((0, ports * 3 if tells else ports), dtype=np.int64)
         self._limit = 0  # number of keys at which levels are cut again
         self._edges: list[int] = []  # the least value of each level but the last, descending
         # By level and by whether rows were late: the number of all rows, the number in the sample,
         # the results that the sampled rows lost, and sums of squares and products by key.
         self._rows = np.zeros((LEVELS, 2, FIGURES))
+        self._contradicted = self._spread = 0.0
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def take(self, port: int, keys: Keys, ticks: Ticks, late: Flags, made: Keys) -> None:
+    def take(
+        self, port: int, keys: Keys, ticks: Ticks, late: Flags, made: Keys, near: Near | None = None
+    ) -> None:
         """Count rows of an input that were joined or given up.
 
         ``late`` are the rows that came too late for some of their results. ``made`` has the key of
-        each combination that the rows made.
+        each combination that the rows made. ``near`` has the keys of the partners of each row; None
+        if rows match rows of the same key.
         """
         self.pairs += len(made)
         levels, inside = self._placed(keys, ticks)
+        judged = inside
+        if near is not None:
+            edges = [self._placed(low, start)[1] for low, _, start in near]
+            judged = inside & np.logical_and.reduce(edges)
         classes = levels * 2 + late
         table = self._rows.reshape(-1, FIGURES)
         table[:, TOTAL] += np.bincount(classes, minlength=len(table))
         if not inside.any():
             return
-        keys, ticks, classes = keys[inside], ticks[inside], classes[inside]
+        keys, ticks, classes, judged = keys[inside], ticks[inside], classes[inside], judged[inside]
         own, first, counts = np.unique(keys, return_index=True, return_counts=True)
-        place, known = self._found(own)
-        should = np.zeros(len(own), dtype=np.int64)
-        others = np.delete(self._counts[place[known]], port, axis=1)
-        should[known] = counts[known] * others.prod(axis=1)
+        if near is not None:
+            near = [_picked(_picked(each, inside), first) for each in near]
+        others = self._partners(port, own, near)
+        should = counts * others
         expected = np.flatnonzero(should)
         missing = np.zeros(len(own))
         if len(expected):
             ordered = np.sort(made)
             low, high = (np.searchsorted(ordered, own[expected], side) for side in _SIDES)
             missing[expected] = should[expected] - (high - low)
-        classes = classes[first]  # rows of one key have one value: all or none are late
+        lack = missing > 0
+        classes, judged = classes[first], judged[first]  # rows of one key have one value
+        missing[~judged] = 0
         nothing, squares = np.zeros(len(own)), (missing**2, missing * counts, counts**2)
-        np.add.at(table, classes, np.column_stack([nothing, counts, missing, *squares]))
+        figures = np.column_stack([nothing, counts, missing, *squares])
+        np.add.at(table, classes[judged], figures[judged])
+        place, known = self._found(own)
         self._counts[place[known], port] += counts[known]
+        if self._tells and lack.any():
+            self._contradict(port, own[lack], near and [_picked(each, lack) for each in near])
         if not known.all():
             self._add(port, own[~known], ticks[first][~known], counts[~known])
+        if self._tells and lack.any():
+            place, known = self._found(own[lack])
+            self._counts[place[known], 2 * self._ports + port] = 1
+
+    def _partners(self, port: int, own: Keys, near: Near | None) -> Ticks:
+        """Return the number of combinations of counted rows of the other inputs, by key."""
+        found = np.zeros(len(own), dtype=np.int64)
+        if near is None:
+            place, known = self._found(own)
+            others = np.delete(self._counts[place[known], : self._ports], port, axis=1)
+            found[known] = others.prod(axis=1)
+            return found
+        before = np.concatenate([[0], np.cumsum(self._counts[:, 1 - port])])
+        for low, high, _ in near:
+            first, last = self._stretch(low, high)
+            found += before[last] - before[first]
+        return found
+
+    def _stretch(self, low: Keys, high: Keys) -> tuple[Ticks, Ticks]:
+        """Return the places of the first key of each stretch, and of the first one after it."""
+        first = np.searchsorted(self._keys, low)
+        return first, np.maximum(first, np.searchsorted(self._keys, high, side="right"))
+
+    # ---- rows told as unmatched ------------------------------------------------------------
+
+    @property
+    def _tells(self) -> bool:
+        return self._counts.shape[1] > self._ports
+
+    def tell(self, port: int, keys: Keys, ticks: Ticks) -> None:
+        """Count rows of an input that are told as unmatched."""
+        _, inside = self._placed(keys, ticks)
+        own, counts = np.unique(keys[inside], return_counts=True)
+        place, known = self._found(own)
+        place, counts = place[known], counts[known]
+        told, missed = self._ports + port, 2 * self._ports + port
+        wrong = counts * self._counts[place, missed]
+        self._counts[place, told] += counts - wrong
+        self._add_contradicted(wrong, self._ticks[place])
+
+    def _contradict(self, port: int, own: Keys, near: Near | None) -> None:
+        """Record that rows with some keys have missed partners: told rows are contradicted, and
+        those that are told later will be."""
+        wrong = np.zeros(len(self._keys), dtype=np.bool_)
+        if near is None:
+            place, known = self._found(own)
+            wrong[place[known]] = True
+        else:
+            edges = np.zeros(len(self._keys) + 1, dtype=np.int64)
+            for low, high, _ in near:
+                first, last = self._stretch(low, high)
+                np.add.at(edges, first, 1)
+                np.add.at(edges, last, -1)
+            wrong = np.cumsum(edges)[:-1] > 0
+        told, missed = self._ports + 1 - port, 2 * self._ports + 1 - port
+        self._add_contradicted(self._counts[wrong, told], self._ticks[wrong])
+        self._counts[wrong, told] = 0
+        self._counts[wrong, missed] = 1
+
+    def _add_contradicted(self, rows: Ticks, ticks: Ticks) -> None:
+        times = np.exp2(self._levels(ticks))
+        self._contradicted += float((rows * times).sum())
+        self._spread += float((rows**2 * times * (times - 1)).sum())
+
+    @property
+    def contradicted(self) -> tuple[float, float]:
+        """The number of told rows that had a partner, and its margin of error."""
+        passed = self.found / self.pairs if self.pairs else 1.0
+        return self._contradicted * passed, SPREAD * float(np.sqrt(self._spread)) * passed
+
+    # ---- the sample ------------------------------------------------------------------------
 
     def add_found(self, results: int) -> None:
         """Count results that were found."""
@@ -131,10 +225,15 @@ class LostResults:
         """Return the level of each row, and True for each row whose key is in the sample."""
         if not self._edges:
             return np.zeros(len(keys), dtype=np.int64), np.ones(len(keys), dtype=np.bool_)
-        edges = np.array(self._edges[::-1])
-        levels = len(edges) - np.searchsorted(edges, ticks, side="right")
+        levels = self._levels(ticks)
         part = ~np.uint64(0) >> levels.astype(np.uint64)
         return levels, keys <= part
+
+    def _levels(self, ticks: Ticks) -> Ticks:
+        """Return the level of each row."""
+        edges = np.array(self._edges[::-1], dtype=np.int64)
+        levels: Ticks = len(edges) - np.searchsorted(edges, ticks, side="right")
+        return levels
 
     def _found(self, keys: Keys) -> tuple[Ticks, Flags]:
         """Return the index at which each key is or would be, and True for each that is there."""
@@ -205,12 +304,14 @@ class LostResults:
     def snapshot(self) -> Any:
         """Return all counts."""
         arrays = (self._keys, self._ticks, self._counts, self._rows)
-        numbers = self.found, self.pairs, self._limit, list(self._edges)
+        wrong = self._contradicted, self._spread
+        numbers = self.found, self.pairs, self._limit, list(self._edges), wrong
         return numbers, [each.tobytes() for each in arrays]
 
     def restore(self, saved: Any) -> None:
         """Set the state to that of a snapshot."""
-        (self.found, self.pairs, self._limit, edges), (keys, ticks, counts, rows) = saved
+        (self.found, self.pairs, self._limit, edges, wrong), arrays = saved
+        (self._contradicted, self._spread), (keys, ticks, counts, rows) = wrong, arrays
         self._edges = list(edges)
         self._keys = np.frombuffer(keys, dtype=np.uint64).copy()
         self._ticks = np.frombuffer(ticks, dtype=np.int64).copy()
@@ -222,38 +323,6 @@ class LostResults:
 _SIDES: tuple[Any, Any] = ("left", "right")
 
 
-class ResultAccount:
-    """Counts the rows of all inputs as they are joined or given up, by the hash of their key."""
-
-    def __init__(self, shape: MultiShape, stored: StoredRows, losses: LostResults):
-        self._shape, self._stored, self._losses = shape, stored, losses
-
-    def take(self, port: int, rows: Chunk, gone: int, made: pl.Series | None = None) -> None:
-        """Count rows of an input that were joined or given up.
-
-        Rows below ``gone`` are late, because rows of other inputs below it were dropped. ``made``
-        has the index of the row of each match; None if the rows were not joined.
-        """
-        keys, ticks, rows_that_match = self._keyed(port, rows)
-        found = keys[:0] if made is None else keys[made.to_numpy()]
-        if rows_that_match is not None:
-            keys, ticks = keys[rows_that_match], ticks[rows_that_match]
-        self._losses.take(port, keys, ticks, ticks < gone, found)
-
-    def put_back(self, port: int, rows: Chunk) -> None:
-        """Subtract joined rows that matched nothing from the counts; they will be joined again."""
-        keys, ticks, rows_that_match = self._keyed(port, rows)
-        own = slice(None) if rows_that_match is None else rows_that_match
-        self._losses.put_back(port, keys[own], ticks[own])
-
-    def _keyed(self, port: int, rows: Chunk) -> tuple[Keys, Ticks, Ticks | None]:
-        """Return the hash of each row's key, the ticks of the rows, and the rows that can match.
-
-        These are the indexes of rows whose key has no null; None stands for all rows.
-        """
-        ticks = self._stored.ticks(port, rows)
-        if len(self._shape.on) == 1:
-            return hashes(ticks), ticks, None
-        keys = self._shape.keys(port, rows)
-        whole = ~keys.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy()
-        return keys.hash_rows(seed=0).to_numpy(), ticks, whole.nonzero()[0]
+def _picked(stretch: Stretch, which: Any) -> Stretch:
+    low, high, start = stretch
+    return low[which], high[which], start[which]

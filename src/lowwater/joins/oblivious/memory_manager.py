@@ -8,6 +8,7 @@ the share. It moves no rows itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -220,15 +221,15 @@ class MemoryManager:
         rate = self._estimates.disorders[port].rate(now) or 0.0
         return rows_ahead(burst, rate, self._store.read_time, most)
 
-    def ports_to_read(self, frontier: int, now: int) -> list[int]:
-        """Return the inputs of which pages above the frontier should be read now: none without
+    def ports_to_read(self, frontier: Callable[[int], int], now: int) -> list[int]:
+        """Return the inputs of which pages above their frontier should be read now: none without
         room in memory."""
         if not self.chooser.spills or (self.limited and self.excess > 0):
             return []
         return [
             port
             for port, each in enumerate(self._stored.spilled)
-            if each.has_pages and each.lacks(frontier, self.rows_ahead(port, now))
+            if each.has_pages and each.lacks(frontier(port), self.rows_ahead(port, now))
         ]
 
     # ---- looking and saving ----------------------------------------------------------------

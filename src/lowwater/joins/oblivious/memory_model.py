@@ -7,7 +7,8 @@ input ``i`` come at most ``k_i`` positions out of order (its *scrambling factor*
 
     M(i, j) = max(1, k_i + r_i * k_j / r_j + L(i, j))
 
-rows, and for all other inputs together the greatest of these numbers. They are upper bounds: the
+rows, and for all other inputs together the greatest of these numbers. If times need only be near
+each other, it also keeps the rows that come in its window. The numbers are upper bounds: the
 join drops rows by their values (see ``oblivious_join``), so it never keeps more and often less.
 
 Without a cap on memory, or while the predicted rows fit, rows are joined as they come (*plain*).
@@ -49,6 +50,8 @@ class InputTraits:
     """Greatest number of rows with the same value."""
     delay: float = 0.0
     """Seconds by which rows come later than those of the input that is furthest ahead."""
+    reach: float = 0.0
+    """Rows that come in the window of an input whose times need only be near those of others."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class MemoryNeeds:
         """Return the rows of an input to keep for another one (Eq. 7; Eq. 6 without lag)."""
         own, mate = self.inputs[one], self.inputs[other]
         lag = self.lags[one][other]
-        return max(1, ceil(own.disorder + own.rate * mate.disorder / mate.rate + lag))
+        return max(1, ceil(own.disorder + own.rate * mate.disorder / mate.rate + lag + own.reach))
 
     def buffer(self, one: int) -> int:
         """Return the rows of an input to keep for all others (Eq. 8)."""
@@ -95,7 +98,7 @@ class MemoryNeeds:
             lag = self.lags[one][other]
             if mode in SPILLING_MODES:
                 lag = min(lag, float(read_ahead))
-            found.append(own.rate * behind / mate.rate + lag)
+            found.append(own.rate * behind / mate.rate + lag + own.reach)
         rows = max(1, ceil((own.multiplicity if sorts else own.disorder) + max(found)))
         return rows + (self.waiting(one) if sorts else 0)
 

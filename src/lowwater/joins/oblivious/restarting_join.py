@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from lowwater.joins.oblivious.capped_join import CappedJoin
 from lowwater.joins.oblivious.disorder import Ticks
 from lowwater.joins.oblivious.lost_results import Flags
-from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.metric import Max, Metric, Readings
 from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element
@@ -149,7 +149,7 @@ RESTARTS = Metric(
 )
 
 
-class RestartingJoin(ObliviousJoin):
+class RestartingJoin(CappedJoin):
     """A window-oblivious join that follows restarts of its inputs' counters."""
 
     def __init__(self, store: ChunkStore, *args: Any, **kwargs: Any):
@@ -171,7 +171,7 @@ class RestartingJoin(ObliviousJoin):
         ticks = self._ticks(port, chunk)
         before = self._restarting[port].snapshot()
         suspects = self._restarting[port].suspects(
-            ticks, self._bounds[port], self._late_below(port)
+            ticks, self._bounds.marks[port], self._bounds.late_below(port)
         )
         if suspects.any() and chunk.height > PIECE and not self.host.in_batches:
             self._restarting[port].restore(before)
@@ -185,7 +185,7 @@ class RestartingJoin(ObliviousJoin):
     @property
     def _follows(self) -> bool:
         unawaited = not self._out.awaited
-        return unawaited and all(each == BEGINNING for each in self._input_marks)
+        return unawaited and all(each == BEGINNING for each in self._bounds.promised)
 
     def _route(self, port: int, chunk: Chunk, suspects: Any) -> list[Element]:
         restart, results = self._restarting[port], list[Element]()
@@ -222,7 +222,7 @@ class RestartingJoin(ObliviousJoin):
         restart = self._restarting[port]
         if not restart.restarted or self._refused[port]:
             return False
-        bounds = enumerate(self._bounds)
+        bounds = enumerate(self._bounds.marks)
         return any(
             restart.is_passed_by(mark)
             for other, mark in bounds
@@ -234,7 +234,7 @@ class RestartingJoin(ObliviousJoin):
         return all(each.restarted for each in self._restarting)
 
     def _without_old(self, port: int, chunk: Chunk) -> Chunk:
-        """Drop rows with old values that come soon after a restart, and count them as late."""
+        """Count rows with old values that come soon after a restart as late, and give them up."""
         self._settling[port] = max(0, self._settling[port] - chunk.height)
         top = self._estimates.tops[port]
         if not chunk.height or top == BEGINNING:
@@ -242,6 +242,8 @@ class RestartingJoin(ObliviousJoin):
         ticks = self._ticks(port, chunk)
         old = ticks >= middle(top, self._levels[port])
         self._estimates.add_late(port, int(old.sum()))
+        rows = self._shape.prepare(port, self._unmatched.number(port, chunk.filter(old)))
+        self._unmatched.leave(port, rows, END_OF_TIME)  # nothing is known about that epoch
         return chunk.filter(~old)
 
     def _give_back(self, port: int) -> list[Element]:

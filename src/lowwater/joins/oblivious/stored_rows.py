@@ -246,9 +246,10 @@ class StoredRows:
 
     @property
     def memory(self) -> int:
-        """Bytes of all rows and values in memory."""
+        """Bytes of all rows, values and numbers in memory."""
         sizes = self._store.bytes_of
-        found = (sizes(rows_of(port)) + sizes(_waiting(port)) for port in self._shape.ports)
+        names = (rows_of, _waiting, matched_of)
+        found = (sizes(name(port)) for port in self._shape.ports for name in names)
         return sum(found) + sum(each.bytes for each in self.spilled) + self.matched.bytes
 
     @property
@@ -294,18 +295,13 @@ class StoredRows:
         kept = [rows for rows in found if rows.height]
         return waiting, pl.concat(kept) if kept else None
 
-    def drop_matched(self, below: int) -> None:
-        """Drop the rows of new matched values, and values below a bound."""
+    def drop_matched(self, below: int) -> Ticks:
+        """Drop the rows of new matched values, and values below a bound; return the new values."""
         met = self.matched.settle(below)
         for port in self._shape.ports if len(met) else ():
-            name, time = rows_of(port), self._shape.inside_time(port)
-            for slice_ in np.unique(met // self._slicing[port].width).tolist():
-                rows = take(self._store, name, slice_, slice_ + 1)
-                if rows is None:
-                    continue
-                stay = rows.filter(~time.is_in(pl.Series(met).implode()))
-                if stay.height:
-                    self._store.put(name, slice_, stay)
+            time, width = self._shape.inside_time(port), self._slicing[port].width
+            drop_values(self._store, rows_of(port), time, width, met)
+        return met
 
     def snapshot(self) -> Any:
         """Return the state of waiting and spilled rows and of matched values."""
@@ -318,6 +314,22 @@ class StoredRows:
             self.waiting[port].restore(saved[0][port])
             self.spilled[port].restore(saved[1][port])
         self.matched.restore(saved[2])
+
+
+def drop_values(store: ChunkStore, name: str, ticks: pl.Expr, width: int, values: Ticks) -> None:
+    """Drop the rows under a name that have some values."""
+    for slice_ in np.unique(values // width).tolist():
+        rows = take(store, name, slice_, slice_ + 1)
+        if rows is None:
+            continue
+        stay = rows.filter(~ticks.is_in(pl.Series(values).implode()))
+        if stay.height:
+            store.put(name, slice_, stay)
+
+
+def matched_of(port: int) -> str:
+    """Return the name under which the numbers of an input's matched rows are stored."""
+    return f"matched{port}"
 
 
 def _waiting(port: int) -> str:

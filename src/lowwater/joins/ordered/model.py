@@ -55,6 +55,12 @@ class OrderCosts:
         return self.fast_rate / self.slow_rate
 
     @property
+    def mean_waiting(self) -> float:
+        """Rows that wait for a row of the slow input, on average over time: by Little's law, the
+        fast rows a second times the time that each waits."""
+        return self.fast_rate * self.filter_order
+
+    @property
     def load(self) -> float:
         """Share of time that joining the rows of the fast inputs takes: ``c·|w|·λ1·λ2``."""
         kept = [window * rate for window, rate in zip(self.windows, self.rates, strict=True)]

@@ -14,6 +14,13 @@ Invariant: after every step exactly the results up to the *frontier* have left. 
 least position (``ordered_shape``) that the punctuation of an input has reached. So the results and
 their order do not depend on the mode or on switches.
 
+Sizes of the buffers, also invariants after every step: a row waits only if it is above the least
+mark of all inputs, and a result is held only if it is above the frontier. In a join of pairs the
+frontier is not below the least mark, so both sizes are bounded by what came above that mark: by the
+rates and by how far that input is behind (``held back by`` names it). If rows come out alone, the
+frontier is the least mark less the reach of the join. While rows are still to be joined, the bound
+on results holds with the first of them instead of the mark.
+
 Work can be done in portions, so that ready results leave before the next rows are joined. Then the
 frontier is not beyond the first row that is still to be joined.
 """
@@ -30,7 +37,7 @@ from lowwater.joins.ordered.ordered_shape import AT, OrderedShape, Position, num
 from lowwater.joins.ordered.strategy import ModeChooser, Ordering
 from lowwater.joins.promises import OutputMarks
 from lowwater.operators.kernel import Host, Kernel, Request
-from lowwater.operators.metric import Readings, peak, size
+from lowwater.operators.metric import Metric, Readings, Texts, peak, size
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
@@ -85,6 +92,16 @@ WAITING_ROWS_PEAK = peak(
     "rows waiting at most",
     "The most rows of one input that waited to be joined, in any one bucket.",
     key="waiting_rows_peak",
+)
+
+HELD_BACK_BY = Metric(
+    "order_held_back_by",
+    str,
+    "state",
+    Texts(),
+    "held back by",
+    "The input with the least mark, for which rows or results wait; absent while none wait.",
+    key="held_back_by",
 )
 
 
@@ -434,7 +451,17 @@ class OrderedJoin(Kernel):
             HELD_BYTES_PEAK: self._held.bytes_peak,
             WAITING_ROWS: sum(each.rows for each in waiting),
             WAITING_ROWS_PEAK: max(each.rows_peak for each in waiting),
+            HELD_BACK_BY: self._held_back_by,
         }
+
+    @property
+    def _held_back_by(self) -> str | None:
+        """The name of the open input with the least mark; None if nothing waits for it."""
+        if not self._open or not (self._held or any(self._waiting)):
+            return None
+        rank = self._shape.ties.rank
+        behind = min(self._open, key=lambda port: (self._registers.of(port), rank(port)))
+        return self._shape.names[behind]
 
     def settle(self) -> None:
         """Make the state of the join small."""

@@ -105,6 +105,8 @@ class OrderedShape:
     """The parts of an ordered join."""
 
     inputs: tuple[Timed, ...]
+    names: tuple[str, ...]
+    """The names of the inputs: those of their streams."""
     output: Timed
     columns: tuple[str, ...]
     """The columns of the output."""

@@ -96,8 +96,8 @@ def joined(
 ) -> Node:
     """Return the join of two inputs, bounded on progressing attributes.
 
-    A join of equal times measures the disorder of its inputs if ``options`` are given or an input
-    promises nothing; otherwise it drops rows by promises alone.
+    A join measures the disorder of its inputs if ``options`` are given or an input promises
+    nothing; otherwise it drops rows by promises alone.
     """
     if how not in KINDS:
         raise OptionError(f"how= is one of {', '.join(map(repr, KINDS))}, not {how!r}")
@@ -113,11 +113,6 @@ def joined(
     left_time, right_time = _join_times(left, right, pairs, within, times)
     domain = common_domain((left, right), (left_time, right_time))
     reach = _reach(domain, pairs, within, left_time, right_time)
-    if within is not None:
-        oblivious_builders.refuse_beside(options, "leave within= out, or these options")
-        oblivious_builders.refuse_unpromised(
-            (left, right), (left_time, right_time), "a join with within="
-        )
     slowly = unmatched_flush(flush, how, domain, reach, ordering)
     match = Match(pairs, (left_time, right_time), reach, where, how, ordering, options, slowly)
     return paired(left, right, match, suffix, origin)
@@ -179,10 +174,19 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     times = (left_time, time_right)
-    if how == "inner" and match.reach == Band(0, 0) and not updates:
-        measure = oblivious_builders.measuring_options((left, right), match.times, match.options)
+    if isinstance(match.reach, Band) and not updates:
+        equal_pairs = how == "inner" and match.reach == Band(0, 0)
+        measure = oblivious_builders.measuring_options(
+            (left, right), match.times, match.options, through=equal_pairs
+        )
         if measure is not None:
-            oblivious_builders.refuse_order(match.ordering, left_time)
+            oblivious_builders.refuse_order(match.ordering, left_time if equal_pairs else None)
+            if match.flush is not None:
+                raise OptionError(
+                    UNMATCHED,
+                    " is the pace of rows that have no partner, and this join, which measures its"
+                    " inputs, emits them as it finds out; leave it out, or promise something",
+                )
             return oblivious_builders.measuring_join(
                 (left, right),
                 keys=match.on,
@@ -191,12 +195,15 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
                 merged={inside: out for out, inside in merged.items()},
                 schema=schema,
                 where=match.where,
-                how=measure,
+                options=measure,
                 origin=origin,
+                windows=(match.reach.after, match.reach.before),
+                how=how,
             )
     else:
-        what = "a join of times near each other" if how == "inner" else kind_words(how)
-        oblivious_builders.refuse_beside(match.options, "use how='inner', or leave them out")
+        what = "a join of update streams" if updates else "a join of times in one stretch"
+        remedy = "leave them out, or give within= as a length of time"
+        oblivious_builders.refuse_beside(match.options, remedy)
         oblivious_builders.refuse_unpromised((left, right), match.times, what)
     carried: tuple[Carried, ...] = ()
     if 0 in kind.whole:

@@ -42,8 +42,8 @@ def joined_together(
 ) -> Node:
     """Return the join of many inputs, bounded on a progressing attribute of each.
 
-    A join without a window measures the disorder of its inputs if ``options`` are given or an input
-    promises nothing; otherwise it drops rows by promises alone.
+    A join without a window, or of two inputs, measures the disorder of its inputs if ``options``
+    are given or an input promises nothing; otherwise it drops rows by promises alone.
     """
     if len(inputs) < 2:
         raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
@@ -55,15 +55,16 @@ def joined_together(
     chosen = _times(inputs, keys, within, times)
     domain = common_domain(inputs, chosen)
     windows = _windows(domain, len(inputs), keys, chosen, within)
-    if within is not None:
+    if within is not None and len(inputs) > 2:
         oblivious_builders.refuse_beside(options, "leave within= out, or these options")
-        oblivious_builders.refuse_unpromised(inputs, chosen, "a join with within=")
+        oblivious_builders.refuse_unpromised(inputs, chosen, "a join of many with within=")
     columns = _columns(inputs, keys, _suffixes(suffixes, len(inputs)))
     how = None
-    if within is None:
-        how = oblivious_builders.measuring_options(inputs, chosen, options)
+    if within is None or len(inputs) == 2:
+        how = oblivious_builders.measuring_options(inputs, chosen, options, through=within is None)
     if how is not None:
-        oblivious_builders.refuse_order(ordering, columns.out(0, chosen[0]))
+        equal = None if any(windows) else columns.out(0, chosen[0])
+        oblivious_builders.refuse_order(ordering, equal)
         return oblivious_builders.measuring_join(
             inputs,
             keys=keys,
@@ -72,8 +73,9 @@ def joined_together(
             merged=columns.merged,
             schema=columns.schema,
             where=where,
-            how=how,
+            options=how,
             origin=origin,
+            windows=windows,
         )
     out_times = [columns.out(at, time) for at, time in enumerate(chosen)]
     carried: tuple[Carried, ...] = ()
@@ -256,7 +258,7 @@ def in_order(node: J, ordering: Ordering) -> J:
     if node.updates is not None:
         update_builders.refuse_order(node)
     if node.oblivious is not None:
-        oblivious_builders.refuse_order(ordering, node.time or "")
+        oblivious_builders.refuse_order(ordering, node.time)
     lags = node.out_lags
     progress = {name: each for name, each in node.progress.items() if name in lags}
     usable = [name for name, each in progress.items() if not each.nullable]

@@ -19,6 +19,7 @@ from lowwater.joins.oblivious.memory_model import InputTraits, joined
 from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
 from lowwater.joins.oblivious.read_ahead import TERM, ReadAhead
 from lowwater.joins.ordered.strategy import Ordering
+from lowwater.joins.shape import KINDS, How
 from lowwater.plan import nodes
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.nodes import Node, Progressing
@@ -124,6 +125,14 @@ def declared_facts(node: Node, column: str) -> Unpromised:
     return contract if isinstance(contract, Unpromised) else Unpromised()
 
 
+def measures_equal_times(node: Node) -> bool:
+    """Return true for an inner join of equal times that measures its inputs. Theorem 3.1 bounds the
+    disorder of its results, and not that of results that wait for a partner."""
+    if not isinstance(node, nodes.MultiJoinNode) or node.oblivious is None:
+        return False
+    return node.kind.pairs and not any(node.windows)
+
+
 def disorder_of(node: Node, column: str) -> int | None:
     """Return the scrambling factor of an input of a join, in rows; None if it does not follow from
     declared facts."""
@@ -135,7 +144,8 @@ def _bounded(node: Node, column: str) -> InputTraits | None:
     """Return the disorder and multiplicity of an input, in rows; None if declared facts do not give
     them. Those of a join's results follow by Theorem 3.1; the rates in the traits are not used."""
     node, column = rooted(node, column)
-    if isinstance(node, nodes.AnyJoin) and node.oblivious is not None:
+    if measures_equal_times(node):
+        assert isinstance(node, nodes.AnyJoin)
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
         sure = [each for each in inputs if each is not None]
         return joined(sure) if len(sure) == len(inputs) else None
@@ -151,11 +161,14 @@ def _bounded(node: Node, column: str) -> InputTraits | None:
 
 
 def measuring_options(
-    inputs: Sequence[Node], times: Sequence[str], given: Oblivious | None
+    inputs: Sequence[Node], times: Sequence[str], given: Oblivious | None, through: bool = True
 ) -> Oblivious | None:
-    """Return the options of a join of equal times that measures its inputs; None if the join drops
-    rows by promises alone."""
-    below = (unpromised(node, time, True) for node, time in zip(inputs, times, strict=True))
+    """Return the options of a join that measures its inputs; None if the join drops rows by
+    promises alone.
+
+    A join over the results of another one that measures does the same, if ``through``.
+    """
+    below = (unpromised(node, time, through) for node, time in zip(inputs, times, strict=True))
     if given is None and not any(below):
         return None
     known = tuple(disorder_of(node, time) for node, time in zip(inputs, times, strict=True))
@@ -171,30 +184,44 @@ def measuring_join(
     merged: Mapping[str, str],
     schema: Mapping[str, pl.DataType],
     where: Formula | None,
-    how: Oblivious,
+    options: Oblivious,
     origin: str,
+    windows: Sequence[int] = (),
+    how: How = "inner",
 ) -> Node:
-    """Return a join of equal times that measures its inputs; of its columns only the times
-    progress."""
+    """Return a join that measures its inputs; of its columns only the times progress.
+
+    Without ``windows`` the times are equal.
+    """
     inside = [each[time] for each, time in zip(names, times, strict=True)]
-    outs = list(dict.fromkeys(merged.get(name, name) for name in inside))
-    domain = inputs[0].progressing(times[0], "a join")
-    progress = {
-        out: Progressing(domain, behind={other: 0 for other in outs if other != out})
-        for out in outs
-    }
+    outs = [merged.get(name, name) for name in inside]
+    domain, kind = inputs[0].progressing(times[0], "a join"), KINDS[how]
+    windows = tuple(windows) or (0,) * len(inputs)
+    progress: dict[str, Progressing] = {}
+    for port, out in enumerate(outs):
+        if kind.pairs:
+            behind = {other: windows[port] for other in outs if other != out}
+            progress.setdefault(out, Progressing(domain, behind=behind))
+        elif port in kind.shown:
+            nullable = port not in kind.whole and len(set(outs)) > 1
+            partners = frozenset() if kind.whole else frozenset(outs)
+            progress.setdefault(out, Progressing(domain, nullable, partners))
+    usable = [out for out, each in progress.items() if not each.nullable]
+    if not any(windows) and times not in keys:
+        keys = (times, *keys)
     return nodes.MultiJoinNode(
         tuple(inputs),
-        schema,
+        {name: schema[name] for name in inputs[0].schema} if kind.shown == (0,) else schema,
         progress,
-        outs[0],
+        usable[0] if usable else None,
         times,
-        keys if times in keys else (times, *keys),
-        (0,) * len(inputs),
+        keys,
+        windows,
         tuple(names),
         merged,
         compile_predicate(where, schema) if where else None,
-        oblivious=how,
+        oblivious=options,
+        how=how,
         origin=origin,
     )
 
@@ -222,25 +249,31 @@ def refuse_unpromised(inputs: Sequence[Node], times: Sequence[str], what: str) -
             raise QueryError(
                 f"{what} could never forget a row: nothing is promised about {column!r} of stream"
                 f" {stream!r}. Promise something, progress=lw.within('5 seconds') or"
-                " lw.learned(0.999) for example; or join rows of equal times, without a window:"
-                f" an inner join with {column!r} among the columns that are equal"
+                " lw.learned(0.999) for example; or join two streams at a time, by equal times or"
+                " by times at most so far apart"
             )
 
 
 def refuse_beside(given: Oblivious | None, remedy: str) -> None:
-    """Refuse options of joins without a window on a join that has one, or that keeps rows by key;
-    ``remedy`` ends the message."""
+    """Refuse options of joins that measure disorder on a join that cannot; ``remedy`` ends the
+    message."""
     if given is not None:
         raise OptionError(
-            f"{OPTIONS} are options of inner joins of equal times without a window; {remedy}"
+            f"{OPTIONS} are options of joins that measure how far out of order rows come: of equal"
+            f" times, or of two inputs whose times are near each other; {remedy}"
         )
 
 
-def refuse_order(ordering: Ordering | None, time: str) -> None:
-    """Refuse an order of results for a join that measures its inputs: it needs promises."""
+def refuse_order(ordering: Ordering | None, time: str | None) -> None:
+    """Refuse an order of results for a join that measures its inputs: it needs promises.
+
+    ``time`` is the column that is equal in all rows of a result; None if there is none.
+    """
     if ordering is not None:
+        hint = (
+            f". Strategy 'msf' gives them in order of {time!r}, and so does an order by that column"
+        )
         raise OptionError(
             "results in order of their times need promises, and this join measures its inputs:"
-            f" leave order= and greatest(...) out. Strategy 'msf' gives them in order of {time!r},"
-            " and so does an order by that column alone"
+            f" leave order= and greatest(...) out{f'{hint} alone' if time is not None else ''}"
         )

@@ -29,9 +29,9 @@ from lowwater.joins.oblivious.memory_need import JoinNeed
 from lowwater.joins.oblivious.options import RELIEF_MODES, SPILLING_MODES
 from lowwater.joins.oblivious.read_ahead import rows_ahead
 from lowwater.joins.ordered.model import OrderCosts, switching_cost
-from lowwater.plan.builders.oblivious import declared_facts, rooted
+from lowwater.plan.builders.oblivious import declared_facts, measures_equal_times, rooted
 from lowwater.plan.builders.updates import sources
-from lowwater.plan.nodes import AnyJoin, Node, SourceNode
+from lowwater.plan.nodes import AnyJoin, JoinNode, MultiJoinNode, Node, SourceNode
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.size import spell_bytes
 
@@ -106,6 +106,42 @@ def latency_lines(node: AnyJoin, rates: Rates) -> list[str]:
     return lines
 
 
+def waiting_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
+    """Return the rows and results on which the buffers of an ordered join depend, and the number of
+    rows that wait on average at given rates, in words."""
+    names = ", ".join(input_names(node))
+    pairs = isinstance(node, MultiJoinNode) or (isinstance(node, JoinNode) and node.kind.pairs)
+    reach = "" if pairs else " less the reach of the join"
+    lines = [
+        f"waiting rows: those above the least mark of {names}; held results: those above it{reach}"
+    ]
+    if rates is None:
+        return lines
+    found = OrderCosts(0.0, node.kept_seconds, tuple(map(rates.of, node.inputs)))
+    slack = [_slack(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
+    known = [each for each in slack if each is not None]
+    behind = f", with {_seconds(max(known))} of slack" if any(known) else ""
+    behind += "" if len(known) == len(slack) else ", without the slack that is not known"
+    rows = found.mean_waiting + max(known, default=0.0) * sum(found.rates)
+    return [*lines, f"expected: {rows:,.3g} rows above that mark on average{behind}"]
+
+
+def _slack(node: Node, column: str) -> float | None:
+    """Return the seconds by which the marks of an input are behind its newest row; None if its
+    contract does not say."""
+    root, name = rooted(node, column)
+    if not isinstance(root, SourceNode) or name not in root.spec.contracts:
+        return None
+    domain = root.progress[name].domain
+    ticks = root.spec.contracts[name].top_slack(domain)
+    return None if ticks is None else ticks / max(1, domain.ticks_per_second)
+
+
+def input_names(node: AnyJoin) -> tuple[str, ...]:
+    """Return the names of the inputs of a join: those of their streams."""
+    return tuple(_name(each, time) for each, time in zip(node.inputs, node.times, strict=True))
+
+
 def _seconds(length: float) -> str:
     """Return a length of time in three digits."""
     return spell(round(float(f"{length:.3g}") * SECOND)) if length >= 1e-9 else f"{length:.3g} s"
@@ -120,7 +156,7 @@ def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
     if node.oblivious is None:
         return []
     how = node.oblivious
-    names = [_name(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
+    names = list(input_names(node))
     given = [(name, k) for name, k in zip(names, how.disorder, strict=True) if k is not None]
     by = "measured disorder"
     if given:
@@ -128,6 +164,12 @@ def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
         by += "" if len(given) == len(names) else ", measured disorder of others"
     wait = "" if how.latency is None else f", rows wait {spell(how.latency)} at most"
     lines = [f"keeps rows by: {by} and promises", f"options: {how.describe()}{wait}"]
+    if isinstance(node, MultiJoinNode) and node.kind.tracked:
+        certain = "always right" if len(given) == len(names) else "right as far as partners came in"
+        certain += "" if len(given) == len(names) else " time (metric 'unmatched accuracy')"
+        lines.append(
+            f"rows without a partner: known when the other input has passed them, {certain}"
+        )
     if how.strategy in ("auto", *SPILLING_MODES):
         lines.append(f"reads ahead of rows on disk: {how.read_ahead.describe()}")
     missing: list[str] = []
@@ -181,7 +223,12 @@ def _traits_of_all(
         _traits(each, time, rates, missing)
         for each, time in zip(node.inputs, node.times, strict=True)
     ]
-    known = [each for each in found if each is not None]
+    seconds = node.kept_seconds
+    known = [
+        replace(each, reach=each.rate * seconds[at])
+        for at, each in enumerate(found)
+        if each is not None
+    ]
     return known if len(known) == len(found) else None
 
 
@@ -189,7 +236,8 @@ def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) ->
     """Return the properties of an input; None, with their names added to ``missing``, if some are
     not known."""
     root, name = rooted(node, column)
-    if isinstance(root, AnyJoin) and root.oblivious is not None:
+    if measures_equal_times(root):
+        assert isinstance(root, AnyJoin)
         inputs = _traits_of_all(root, rates, missing)
         return None if inputs is None else joined(inputs)
     known, title = declared_facts(root, name), _name(node, column)

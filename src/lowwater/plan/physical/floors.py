@@ -6,7 +6,7 @@ floors to their inputs, as they do at run time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lowwater.operators.kernel import ALONE
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from lowwater.plan.physical.operator import Operator
 
 
-def floors_of(operators: Sequence[Operator]) -> tuple[Floor, ...]:
-    """Return the floor of each operator's output: the least of what its consumers need."""
+def floors_of(operators: Sequence[Operator], leaving: Iterable[int]) -> tuple[Floor, ...]:
+    """Return the floor of each operator's output: the least of what its consumers need.
+
+    The rows of the operators ``leaving`` leave the plan, too; all of them are needed.
+    """
     asked: list[list[Floor]] = [[] for _ in operators]
+    for index in leaving:
+        asked[index].append({})
     found: list[Floor] = [{} for _ in operators]
     for operator in reversed(operators):
         floor = least(asked[operator.index]) if asked[operator.index] else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -13,7 +13,7 @@ from lowwater.joins.band_join import BandJoin
 from lowwater.joins.half_join import HalfJoin
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.capped_join import CappedJoin
 from lowwater.joins.oblivious.restarting_join import RestartingJoin
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.ordered_shape import OrderedShape, Ties, Timed, number_of
@@ -23,7 +23,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.nodes import AnyJoin, Node
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, second
-from lowwater.plan.physical.costs import buffer_lines, latency_lines
+from lowwater.plan.physical.costs import buffer_lines, input_names, latency_lines, waiting_lines
 from lowwater.plan.physical.operator import (
     Build,
     Demands,
@@ -129,12 +129,17 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     least = second(node.domain)
     slice_ticks = [max(least, window // SLICES_PER_SPAN) for window in node.windows]
     slack = shape.slack()
+    outer = () if node.kind.pairs else node.kind.alone
+    dropping = [
+        Demand.any_value() if port in outer else Demand.grid(slice_ticks[port])
+        for port in shape.ports
+    ]
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         # Marks drop rows of the other inputs, by slices. Punctuation per group is not used, so all
         # demands are on the whole stream.
         found = [
-            {time: reduce(or_, (Demand.grid(slice_ticks[at]) for at in shape.ports if at != port))}
+            {time: reduce(or_, (dropping[at] for at in shape.ports if at != port))}
             for port, time in enumerate(node.times)
         ]
         for port in shape.ports:
@@ -151,11 +156,20 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     def narrow(awaited: frozenset[str] | None) -> Build:
         if (options := node.oblivious) is None:
             return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
-        return lambda store, host: RestartingJoin(store, shape, slice_ticks, options, host, awaited)
+        measured, kind, columns = _measured_shape(node, shape), node.kind, tuple(node.schema)
+        return lambda store, host: RestartingJoin(
+            store, measured, slice_ticks, options, host, awaited, kind, columns
+        )
 
     inputs = _in_order(plan, node, inputs)
     passes = tuple(
-        (node.out_name(port, name), way) for way in node.on for port, name in enumerate(way)
+        (out, way)
+        for way in node.on
+        for port, name in enumerate(way)
+        if (out := node.out_name(port, name)) in node.schema
+        and (
+            not node.kind.outer or len({node.out_name(p, each) for p, each in enumerate(way)}) == 1
+        )
     )
     measures = node.oblivious is not None
     operator = KernelOperator(
@@ -163,7 +177,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         detail=_detail(node),
         node=node,
         inputs=inputs,
-        kernel=ObliviousJoin if measures else MultiJoin,
+        kernel=CappedJoin if measures else MultiJoin,
         build=narrow(None),
         describe=describe,
         # The punctuation of a join that measures its inputs depends on the rows of its bucket.
@@ -174,14 +188,35 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         ],
     )
     if node.ordering is not None:
-        names = tuple(
-            {**each, number_of(port): number_of(port)} for port, each in enumerate(shape.names)
-        )
-        wide = replace(shape, names=names, output={**shape.output, **_numbers_of(node)})
+        wide = _with_numbers(shape, node.shown)
         operator = _ordered(
             operator, node, lambda store: MultiJoin(store, wide, slice_ticks), max(slice_ticks)
         )
     return plan.add(operator)
+
+
+def _with_numbers(shape: MultiShape, ports: Sequence[int]) -> MultiShape:
+    """Return a shape whose results have the numbers of the rows of some inputs."""
+    numbers = {port: number_of(port) for port in ports}
+    names = tuple(
+        {**each, numbers[port]: numbers[port]} if port in numbers else each
+        for port, each in enumerate(shape.names)
+    )
+    return replace(
+        shape, names=names, output={**shape.output, **dict.fromkeys(numbers.values(), pl.Int64())}
+    )
+
+
+def _measured_shape(node: nodes.MultiJoinNode, shape: MultiShape) -> MultiShape:
+    """Return the shape of a join that measures: its matches have the columns of all inputs, and the
+    numbers of the rows of which it matters whether they match."""
+    types = {
+        names[column]: dtype
+        for each, names in zip(node.inputs, node.names, strict=True)
+        for column, dtype in each.schema.items()
+        if names[column] not in node.merged
+    }
+    return _with_numbers(replace(shape, output=types), node.kind.tracked)
 
 
 _KERNELS: Mapping[How, type[BandJoin]] = {"semi": HalfJoin, "anti": HalfJoin}
@@ -252,6 +287,7 @@ def _ordered(
     ports = range(len(node.inputs))
     shape = OrderedShape(
         tuple(Timed(node.side_stamps(port), node.side_lags(port), domain) for port in ports),
+        input_names(node),
         Timed(node.stamps, node.out_lags, domain),
         tuple(node.schema),
         Ties(len(ports), {port: node.out_stamps(port) for port in node.shown}, domain),
@@ -284,6 +320,7 @@ def _ordered(
         narrow=None,
         remarks=[
             *join.remarks,
+            lambda _, rates: waiting_lines(node, rates),
             lambda _, rates: [] if rates is None else latency_lines(node, rates),
         ],
     )
@@ -327,8 +364,13 @@ def _spell_reach(node: nodes.JoinNode) -> str:
         return f"{left} and {right} in the same {domain.spell(node.reach.span)}"
     if node.reach.before == node.reach.after == 0:
         return f"{left} = {right}"
-    before, after = domain.spell(node.reach.before), domain.spell(node.reach.after)
-    return f"{right} from {before} before to {after} after {left}"
+    return _spell_band(node, node.reach.before, node.reach.after)
+
+
+def _spell_band(node: AnyJoin, before: int, after: int) -> str:
+    left, right = node.times
+    one, two = node.domain.spell(before), node.domain.spell(after)
+    return f"{right} from {one} before to {two} after {left}"
 
 
 def _pair_detail(node: nodes.JoinNode) -> str:
@@ -341,9 +383,16 @@ def _detail(node: nodes.MultiJoinNode) -> str:
     windows = [node.domain.spell(each) for each in node.windows]
     if len(set(windows)) == 1:
         windows = windows[:1]
-    near = "no window" if node.oblivious is not None else f"within {', '.join(windows)}"
+    near = f"within {', '.join(windows)}"
+    if node.oblivious is not None:
+        near = (
+            _spell_band(node, node.windows[1], node.windows[0])
+            if any(node.windows)
+            else "no window"
+        )
     keys = [names[0] if len(set(names)) == 1 else " = ".join(names) for names in node.on]
-    detail = f"join {len(node.inputs)} inputs, {near}"
+    what = "join" if node.how == "inner" else f"{node.how} join"
+    detail = f"{what} {len(node.inputs)} inputs, {near}"
     detail += f", on {' and '.join(keys)}" if keys else ""
     return detail + (f", {node.residual.text}" if node.residual else "")
 

@@ -260,7 +260,7 @@ class PhysicalPlan:
     @cached_property
     def floors(self) -> tuple[Floor, ...]:
         """For each operator, the floor below which no consumer needs its rows."""
-        return floors_of(self.operators)
+        return floors_of(self.operators, [self.result.index])
 
     @property
     def result(self) -> Operator:

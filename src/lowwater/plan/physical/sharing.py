@@ -199,5 +199,5 @@ def _service(readers: Sequence[Reader], names: Sequence[str]) -> str:
         words.append(several if reader.weight == 1 else f"{several} (weight {reader.weight:g})")
     return (
         f"shared by {', '.join(words)}: next are the key and the queries whose service is worth"
-        " most, by its cost"
+        " most, by its cost; on Spark each query has a queue of its own"
     )

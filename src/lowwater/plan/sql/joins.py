@@ -21,7 +21,7 @@ from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.sources import Relation, Sources
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 _PLAIN = {"expressions", "from_", "where", "distinct"}
 """The parts that a query inside EXISTS may have."""
@@ -160,10 +160,10 @@ class Joins:
             if whole is not None:
                 after.node = whole.node
                 return after
-        if options is not None:
+        if options is not None and len(waiting) > 1:
             raise wrong(
-                "this clause is about inner joins without a window: a progressing attribute of each"
-                " source has to be equal to those of all others",
+                "this clause is about a join of two sources, or inner joins in which a progressing"
+                " attribute of each source is equal to those of all others",
                 self._text,
                 clause,
             )
@@ -175,7 +175,10 @@ class Joins:
                 seen = left.owners | right.owners
                 conditions += [each for each in pool if self._pairs.owners(each) <= seen]
                 pool = [each for each in pool if not self._pairs.owners(each) <= seen]
-            node, rest = self._pairs.join(left, right, conditions, how, join.source, late)
+            with at(self._text, clause or join.source):
+                node, rest = self._pairs.join(
+                    left, right, conditions, how, join.source, late, options
+                )
             windows = left.windows if how in HALVES else left.windows + right.windows
             left = JoinSide(node, left.owners | right.owners, windows)
             pool += rest
@@ -303,12 +306,12 @@ class Joins:
 def _nullable_sources(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
     """Return the sources whose columns an outer join may leave null."""
     found: set[str] = set()
-    for at, how in enumerate(hows, start=1):
+    for place, how in enumerate(hows, start=1):
         kind = KINDS[how]
         if 1 in kind.shown and 1 not in kind.whole:
-            found.add(relations[at].name)
+            found.add(relations[place].name)
         if 0 not in kind.whole:
-            found |= {each.name for each in relations[:at]}
+            found |= {each.name for each in relations[:place]}
     return frozenset(found)
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lowwater.errors import QueryError
+from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.shape import KINDS, How
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
@@ -169,6 +170,7 @@ class Pairs:
         how: How,
         source: exp.Expr,
         after: Iterable[exp.Expr] = (),
+        options: Oblivious | None = None,
     ) -> tuple[Node, list[exp.Expr]]:
         """Return the join of two inputs, and the conditions that are still to be checked after it.
 
@@ -214,7 +216,7 @@ class Pairs:
                 update_builders.check_join(left.node, right.node, pairs, how, False)
             with at(self.text, *rest, source):
                 return newest(left.node, right.node, pairs, residual, "", self.origin), later
-        match = Match(tuple(pairs), chosen[0], chosen[1], residual, how)
+        match = Match(tuple(pairs), chosen[0], chosen[1], residual, how, options=options)
         if self.unmatched is not None and KINDS[how].alone:
             domain = left.node.progress[chosen[0][0]].domain
             with at(self.text, self.unmatched):
@@ -317,7 +319,10 @@ class Pairs:
             return wrong(f"{never}: {why}. {hint}", self.text, source)
         for side in (left, right):
             if any(unpromised(side.node, name) for name in side.node.progress):
-                hint = f"Nothing is promised about times here, so make them equal: {one} = {two}"
+                hint = (
+                    f"Nothing is promised about times here: make them equal, {one} = {two}, or"
+                    f" bound them, abs({one} - {two}) <= 60"
+                )
                 return wrong(f"{never}: {why}. {hint}", self.text, source)
         bound = f"Bound the times, {one} >= {two} - 60 AND {one} <= {two} + 60 for example"
         windows = ", make them equal, or give both sources a window:" + ",".join(
