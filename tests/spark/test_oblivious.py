@@ -51,6 +51,7 @@ def test_every_result_is_found_as_in_one_process(spark, strategy):
         assert about["accuracy"] == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")
 def test_joins_share_a_memory_budget(spark):
     """Two joins, one of them of inputs far apart; and a budget that is too small is told, or ends
     the run."""
