@@ -228,7 +228,7 @@ class Watched(CheckedRun):
 
     def _emit_all(self, index: int, elements: Any) -> None:
         super()._emit_all(index, elements)
-        kernel: Kernel = self._kernels[index]
+        kernel: Kernel | None = self._kernels.get(index)  # None for a source
         if isinstance(kernel, ObliviousJoin):
             if self._allowed is not None:
                 assert kernel._stored.memory <= self._allowed
