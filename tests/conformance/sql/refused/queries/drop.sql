@@ -4,4 +4,4 @@
 DROP TABLE M
 
 --- error at 1:1
-a statement begins with SELECT, WITH, CREATE or INSERT.
+a statement begins with SELECT, WITH, CREATE, INSERT or SET.

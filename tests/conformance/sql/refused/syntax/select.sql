@@ -4,4 +4,4 @@
 SELEC * FROM M
 
 --- error at 1:1
-a statement begins with SELECT, WITH, CREATE or INSERT. Did you mean SELECT?
+a statement begins with SELECT, WITH, CREATE, INSERT or SET. Did you mean SELECT?
