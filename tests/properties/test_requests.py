@@ -283,7 +283,7 @@ def test_groups_that_are_due_within_a_hundredth_of_a_second_are_asked_together(m
     (feed,) = engine.feeds.values()
     # The groups become due over a tenth of a second: ten times, and once for each thousand groups.
     assert feed.stamps <= 11 + many // GROUPS_AT_ONCE + 1
-    assert engine.results.counts()[0] == many + 1
+    assert engine.results[0].counts()[0] == many + 1
 
 
 # ---- on Spark --------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from lowwater.progress.spec import StreamSpec, channel_name
 from lowwater.progress.tracker import Tracker
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, Chunk
-from lowwater.stream.floor import Floor, is_needed
+from lowwater.stream.floor import Floor, needed_rows
 
 
 @dataclass(slots=True)
@@ -88,22 +88,16 @@ class StreamIntake(Punctuator):
         refused = self.side_output.take_rows()
         return refused.drop(SEQUENCE) if refused is not None and self.numbered else refused
 
-    def drop_unneeded(self, chunk: Chunk, keep: Mask) -> None:
-        """Count the rows of a chunk that no operator needs, and make ``keep`` false for them."""
-        condition = is_needed(self.floor, chunk.columns) if self.floor else None
-        if condition is None:
-            return
-        needed = chunk.select(condition.alias("needed"))["needed"].to_numpy()
-        unneeded = int((keep & ~needed).sum())
-        if unneeded:
-            self.account.add(None, NOT_NEEDED, unneeded, 0.0, 0.0)
-            keep &= needed
+    def _kept(self, chunk: Chunk, keep: Mask) -> Chunk:
+        """Return the rows of a chunk for which ``keep`` is true and that some operator needs."""
+        return self.needed(chunk if keep.all() else chunk.filter(pl.Series(keep)))
 
     def needed(self, chunk: Chunk) -> Chunk:
         """Return the rows of a chunk that some operator needs, and count the others."""
-        keep = np.ones(chunk.height, bool)
-        self.drop_unneeded(chunk, keep)
-        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+        found = needed_rows(chunk, self.floor)
+        if found.height < chunk.height:
+            self.account.add(None, NOT_NEEDED, chunk.height - found.height, 0.0, 0.0)
+        return found
 
     def nothing_refused(self) -> Chunk:
         """Return a side output with its columns and no rows."""
@@ -278,7 +272,6 @@ class Intake(StreamIntake):
         """Return the rows that are not refused, and move the marks by all usable rows."""
         chunk, usable, keep = rows.chunk, rows.usable, rows.timed
         self.refuse_faults(rows)
-        self.drop_unneeded(chunk, keep)
         if self.trackers:
             keys = self.spec.key_columns
             order = ChannelRows.of(chunk, keys, usable)
@@ -302,7 +295,7 @@ class Intake(StreamIntake):
                 self.warn_stale(attribute)
             if self.joint or self.spec.joint:
                 self._judge_jointly(rows, order, keep)
-        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+        return self._kept(chunk, keep)
 
     def _judge_jointly(self, rows: JudgedRows, order: ChannelRows, keep: Mask) -> None:
         """Take the joint promises in rows; ``keep`` becomes false for the rows that break one."""
@@ -384,7 +377,6 @@ class BatchIntake(StreamIntake):
         rows = JudgedRows(self.spec, chunk, over)
         self.refuse_faults(rows)
         keep = rows.timed
-        self.drop_unneeded(chunk, keep)
         for attribute, marks in before.items():
             if isinstance(marks, EndedBefore | JointBefore):
                 continue
@@ -403,7 +395,7 @@ class BatchIntake(StreamIntake):
             order = ChannelRows.of(chunk, self.spec.key_columns, keep)
             for attribute, late, bounds in joint.late(every, order):
                 self.side_output.add_broken(chunk, attribute, every, bounds, late, keep)
-        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+        return self._kept(chunk, keep)
 
     def _marks_of(self, chunk: Chunk, marks: MarksBefore) -> Ticks:
         """Return the mark of each row's channel."""
