@@ -45,7 +45,7 @@ deep: setup ## Run the longer tests: more cases on Spark, properties on new exam
 		--hypothesis-seed=$(SEED) tests/properties
 	@echo "== deep: tests that take long, and an eighth of the cases that rotate, on Spark too"
 	@LOWWATER_FULL=1 LOWWATER_ONE_IN=8 LOWWATER_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadgroup \
-		tests/conformance tests/spark tests/test_examples.py tests/unit/joins/test_oblivious_losses.py \
+		tests/conformance tests/spark tests/test_examples.py tests/unit/joins/test_oblivious_losses.py tests/unit/engine/test_memory_budget.py \
 		tests/unit/joins/test_oblivious_restarts.py tests/unit/updates/test_forgetting.py
 
 soak: setup ## Kill runs on Spark again and again (make soak ROUNDS=10)

@@ -51,6 +51,7 @@ def spark() -> Iterator[SparkSession]:
 FULL = bool(os.environ.get("LOWWATER_FULL"))
 """Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
 ONLY_IN_FULL = (
+    "test_buckets_share_their_parts_of_the_budget",
     "test_cluster.py",
     "test_newest_answers.py",
     "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",

@@ -527,7 +527,7 @@ def test_the_example_runs_and_takes_no_time_to_speak_of():
 
 def test_the_pipeline_of_the_page_is_fine_and_the_page_names_every_option():
     page = (EXAMPLES.parent / "docs" / "command.md").read_text(encoding="utf-8")
-    [text] = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    text, *_ = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     rows = {"srcIP": ["a"], "len": [1], "ts": [START]}
     write(pl.DataFrame(rows), Path("trace/main1/1.parquet"))
     done = lw("check", pipeline(text), "--param", "least=100")

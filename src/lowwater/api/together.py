@@ -214,8 +214,9 @@ class Together:
         ``engine``
             "embedded" (default), in this process, or "spark".
         ``sink``
-            By name of a query: the destination of its results, as in :meth:`Stream.run`. Default:
-            None; the handle keeps the results of queries that are not named.
+            By name of a query: the destination of its results, as in
+            :meth:`Stream.run <lowwater.Stream.run>`. Default: None; the handle keeps the results of
+            queries that are not named.
         ``late_sink``
             By name of a query: the destination of late rows of its streams. Default: None; the
             handle keeps those of queries that are not named.
@@ -226,10 +227,10 @@ class Together:
             "virtual" or "wall". Default: None, for each query virtual unless one of its sources is
             live.
         ``charge``
-            Cost of work on a virtual clock, as in :meth:`Stream.run`, for all queries or by name of
-            a query. Default: "nothing", also for queries that are not named.
+            Cost of work on a virtual clock, as in :meth:`Stream.run <lowwater.Stream.run>`, for all
+            queries or by name of a query. Default: "nothing", also for queries that are not named.
         ``trigger``, ``plan``, ``chunk_rows``, ``tick``, ``buckets``, ``session``
-            As in :meth:`Stream.run`, for all queries.
+            As in :meth:`Stream.run <lowwater.Stream.run>`, for all queries.
         ``dashboard``
             True, or ``lw.dashboard(...)``: show the runs on a page, at ``runs.dashboard.url``.
             Default: False.
@@ -238,7 +239,7 @@ class Together:
             ``"1 GB"``. It is divided by need while they run; a query is judged by what those before
             it leave. Default: None, no limit.
         ``admission``, ``rates``
-            As in :meth:`Stream.run`, for all queries. Default: None.
+            As in :meth:`Stream.run <lowwater.Stream.run>`, for all queries. Default: None.
         """
         if clock is not None and not isinstance(clock, str):
             raise OptionError(

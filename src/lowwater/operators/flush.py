@@ -244,6 +244,14 @@ class PendingAnswers:
             self._rows = 0
         return now
 
+    def waiting(self, starts: NDArray[np.int64], slots: NDArray[np.uint64]) -> Slots:
+        """Return, for each pair of a window's start and a slot, True if the window is pending and
+        the slot has not left."""
+        waits = np.zeros(len(starts), dtype=bool)
+        for start, left in self._left.items():
+            waits |= (starts == start) & ~left[slots]
+        return waits
+
     def drop_finished(self) -> list[int]:
         """Drop the windows whose answers have all left, and return their starts."""
         done = [start for start, left in self._left.items() if left.all()]

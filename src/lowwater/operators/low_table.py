@@ -211,7 +211,9 @@ class LowTable(Kernel):
             marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
             passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
             gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
-        pane, before = self._window.pane, max(self._promised, self._limit(promise.before))
+        pane, before = self._window.pane, self._promised
+        if promise.before > self._mark:  # old partials of these groups have left
+            before = max(before, self._limit(promise.before))
         marks = promise.marks.with_columns(kept_end(pl.col(MARK) // pane * pane))
         marks = marks.filter(pl.col(MARK) > before)
         promises = [GroupPunctuation(PANE, marks, before)] if marks.height else []

@@ -183,7 +183,10 @@ class SessionAggregate(Kernel):
         width = self._slicing.width
         done = take_group_rows(self.store, MERGED, passed, pl.col(LAST), width, low)
         answers = [] if done is None else [self._finished(done)]
-        ends = GroupPunctuation(END, promise.marks, promise.before)
+        before = promise.before
+        if self._slowly is not None and before <= self._mark:  # ends may have stayed below the mark
+            before = min(before, self._emitted.get(END, BEGINNING))
+        ends = GroupPunctuation(END, promise.marks, before)
         return [*answers, *self._promise_starts(promise.marks), ends]
 
     def _promise_starts(self, marks: Chunk) -> list[Element]:

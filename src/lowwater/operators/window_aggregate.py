@@ -201,11 +201,23 @@ class WindowAggregate(Reducer):
         keys = list(promise.keys)
         if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
-        before = self._window.first_open(promise.before)  # their earlier windows have answered
-        first = max(self._open_from, before, self._first_needed)
+        before = self._promised  # windows before this have answered
+        if promise.before > self._mark:  # so have these groups, up to their own marks
+            before = max(before, self._window.first_open(promise.before))
+        first = max(before, self._first_needed)
         partials = self._state.take_passed(promise.marks, keys, first)
-        answers = self._answered(partials) if partials is not None else []
-        return [*answers, *self._promise_groups(promise.marks, max(self._promised, before))]
+        if partials is not None and self._pending is not None:
+            partials = self._not_left(self._pending, partials)
+        answers = self._answered(partials) if partials is not None and partials.height else []
+        return [*answers, *self._promise_groups(promise.marks, before)]
+
+    def _not_left(self, pending: PendingAnswers, partials: Chunk) -> Chunk:
+        """Return the partials of windows that have not answered for their group yet."""
+        starts = partials[START].to_numpy()
+        waits = starts >= self._open_from
+        if not waits.all():
+            waits |= pending.waiting(starts, slots_of(partials, self._groups))
+        return partials.filter(pl.Series(waits))
 
     def _promise_groups(self, marks: Chunk, before: int) -> list[Element]:
         """Return the promises on the edges of groups' windows, up to their first open ones."""

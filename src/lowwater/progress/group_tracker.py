@@ -100,7 +100,7 @@ class GroupTracker:
     @property
     def joining(self) -> int:
         """The mark at which a group that is not announced would join now."""
-        return self.promised if self._table.has_groups else self._floor
+        return self.promised
 
     @property
     def slowest(self) -> Hashable:
@@ -238,7 +238,7 @@ class GroupTracker:
         others = self._table.column(HELD).copy()
         others[places[known]] = END_OF_TIME
         least = int(others.min(initial=END_OF_TIME))
-        sweep = StreamMarkSweep(self._floor, self.mark, None if least == END_OF_TIME else least)
+        sweep = StreamMarkSweep(self.joining, self.mark, None if least == END_OF_TIME else least)
         after = np.maximum(after, np.repeat(floor, runs.lengths))
         start, floor = np.maximum(floor, self._behind(top)), floor.copy()
         ends = np.append(runs.starts[1:], len(runs.rows))

@@ -128,6 +128,7 @@ SAMPLES = [
     errors.ExpressionError("unknown column 'x'", "a +\n x", line=2, column=2),
     errors.OptionError("bad option"),
     errors.StreamError("bad stream"),
+    errors.AdmissionError("too little memory"),
     errors.BrokenPromise("late", stream="s", channel=("a", 1), time=3, mark=7),
     errors.BadInput("no time"),
     errors.OperatorError("sort#1", ValueError("x")),

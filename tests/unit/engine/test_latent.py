@@ -111,7 +111,7 @@ def test_in_batches_a_silent_stream_is_answered_by_the_clock(
 
 # ---- every option, for every kind of stream ------------------------------------------------------
 
-TIMED = pl.DataFrame({"ts": [1, 2], "sent": [1, 2], "k": [1, 1]})
+TIMED = pl.DataFrame({"ts": [1, 2], "sent": [1, 2], "k": [1, 1], "gone": [False, False]})
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "progress": [
         {"progress": each}
@@ -122,6 +122,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "channel": [{"channel": "k"}],
     "channels": [{"channel": "k", "channels": [1]}, {"channels": [1]}],
     "groups": [{"groups": "k"}],
+    "ended": [{"groups": "k", "ended": "gone"}, {"channel": "k", "ended": "gone"}],
     "stale_after": [{"channel": "k", "stale_after": "1 minute"}],
 }
 """What says how times in rows progress: nothing where the clock makes them."""
@@ -135,6 +136,7 @@ UPDATES = {
     "budget",
     "complete_within",
     "windows",
+    "fresh_within",
 }
 NOTHING_TO_DO = {"late", "jump"}
 """A clock neither goes back nor leaps, so nothing is late and nothing is dated far ahead."""

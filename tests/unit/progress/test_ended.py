@@ -300,3 +300,18 @@ def test_a_program_ends_a_channel_or_group_of_its_rows(key: str) -> None:
     assert run.await_termination(LONG)
     assert sorted(run.results()["n"].to_pylist()) == [1, 1, 2]
     assert run.late_rows()["_reason"].to_pylist() == ["after its end"]
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+@pytest.mark.parametrize("contract", [lw.ordered(), lw.within_rows(0)], ids=["table", "loop"])
+def test_a_group_that_comes_after_all_have_ended_joins_at_the_mark(contract: Any, cut: int) -> None:
+    rows = [(100, "x", 1, True), (99, "y", 1, None), (98, "z", 1, True)]
+    log = pl.DataFrame(rows, SCHEMA, orient="row")
+    (source,) = compile_plan(declared("a", log, progress=contract, jump=None)._node).sources
+    taker = Intake(source.spec, {"ts": ANY})  # the mark of the whole stream is used
+    kept = []
+    for at in range(0, log.height, cut):
+        chunk = log[at : at + cut]
+        for part in taker.parts(chunk):
+            kept += taker.take(chunk[part], 0).rows["ts"].to_list()
+    assert kept == [100]
