@@ -67,12 +67,15 @@ C = TypeVar("C", bound=KeyCell)
 def report_of(
     ended: Sequence[tuple[Key, int]], names: Sequence[str], schema: Mapping[str, pl.DataType]
 ) -> list[Element]:
-    """Return the punctuation that reports keys that have ended, each with its end in ticks; nothing
-    for no key."""
+    """Return the punctuation that reports keys that have ended, each once with its last end in
+    ticks; nothing for no key."""
     if not ended:
         return []
+    last: dict[Key, int] = {}
+    for key, end in ended:
+        last[key] = max(end, last.get(key, end))
     columns = {name: schema[name] for name in names} | {MARK: pl.Int64()}
-    rows = [(*key, end) for key, end in ended]
+    rows = [(*key, end) for key, end in last.items()]
     return [GroupPunctuation(ENDED, pl.DataFrame(rows, columns, orient="row"))]
 
 

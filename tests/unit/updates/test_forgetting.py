@@ -16,6 +16,7 @@ from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import ENDED, MARK, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.key_queue import report_of
 from lowwater.updates.options import Updates, updates_of
 from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
@@ -434,3 +435,11 @@ def test_an_aggregate_of_ones_own_gets_the_rows_of_windows_that_are_worked_on() 
     shown = finished(query, tick=0, charge=lw.per_row("20 seconds")).results()
     assert 0 < shown.num_rows < batch.num_rows
     assert seen[0] == sum(shown["n"].to_pylist())
+
+
+def test_a_key_that_ends_twice_in_one_step_is_reported_once() -> None:
+    schema = {"k": pl.String(), "v": pl.Int64()}
+    (report,) = report_of([(("a",), 5), ((None,), 3), (("a",), 12), ((None,), 12)], ["k"], schema)
+    assert isinstance(report, GroupPunctuation)
+    assert report.marks.rows() == [("a", 12), (None, 12)]
+    assert report_of([], ["k"], schema) == []
