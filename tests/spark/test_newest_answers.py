@@ -77,7 +77,7 @@ def test_the_table_goes_on_from_a_checkpoint_with_all_keys(spark, tmp_path):
     assert not list((checkpoint / "answers").glob("batch-*")), "they are in the file of all keys"
 
     shutil.rmtree(checkpoint / "answers")
-    with pytest.warns(lw.StreamWarning, match="know the keys from batch 2 on only"):
+    with pytest.warns(lw.StreamWarning, match=r"know the keys from batch \d+ on only"):
         third = run([(70, "k3", 5), (71, "new", 6)])
     assert {row["k"] for row in third.table().to_pylist()} == {"k3", "new"}
 
@@ -113,7 +113,7 @@ def test_windows_and_joins_have_the_tables_of_the_embedded_engine(spark):
 
     windows = stream("S", expire=30).where("k <> 'k1' OR ts < 100").window("10 s")
     by_window = windows.group_by("k").agg(n="count(*)")
-    other = stream("B", delete_when="v = 0 AND k = 'k2'").select("ts", "k", u="v")
+    other = stream("B", delete_when="v = 1 AND k = 'k2'").select("ts", "k", u="v")
     for query in (by_window, stream("A", expire=40).join(other, on="k")):
         here, there = query.run(), query.run("spark", session=spark, chunk_rows=60, buckets=2)
         for run in (here, there):
